@@ -1,0 +1,15 @@
+//! The reference monitor's store: a journal that loses nothing, seals that show when it was
+//! changed, an index that is never trusted, and anchors outside the machine's reach.
+//!
+//! Start with [`store::Store::open`]. There is no process-wide state: a store is a value opened
+//! on a state directory, with its clock passed in.
+
+pub mod anchor;
+pub mod export;
+pub mod index;
+pub mod journal;
+pub mod proof;
+pub mod sealer;
+pub mod store;
+pub mod tree;
+pub mod verify;
