@@ -1,0 +1,43 @@
+//! The commands, one file each: `Args`, whose doc comment is the help, and `run`.
+
+pub(crate) mod aegx;
+mod completions;
+mod demo;
+mod evidence;
+mod log;
+mod man;
+mod time;
+mod trust;
+mod witness;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// What `wardkeep` can be asked to do.
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it in a process")]
+pub(crate) enum Command {
+    Aegx(aegx::Args),
+    Completions(completions::Args),
+    Demo(demo::Args),
+    Evidence(evidence::Args),
+    Log(log::Args),
+    Man(man::Args),
+    Witness(witness::Args),
+}
+
+/// Runs a command.
+pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Aegx(args) => aegx::run(context, args.command),
+        Command::Completions(args) => completions::run(context, args),
+        Command::Demo(args) => demo::run(context, args),
+        Command::Evidence(args) => evidence::run(context, args.command),
+        Command::Log(args) => log::run(context, args),
+        Command::Man(args) => man::run(context, args),
+        Command::Witness(args) => witness::run(context, args.command),
+    }
+}

@@ -1,0 +1,72 @@
+//! `wardkeep demo`: scenes that play for real, in a folder that is thrown away.
+
+mod attacks;
+mod evidence;
+mod stage;
+
+use serde::Serialize;
+
+use self::stage::{Scene, Stage};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::Line;
+
+/// Plays an attack on the record of an agent's session, and shows what catches it
+///
+/// Everything happens for real in a folder that is removed at the end: a journal is written,
+/// tampered with in each way there is, and verified. Exit 0 only if everything held.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Play only this scene
+    #[arg(long, value_name = "NAME")]
+    scene: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    held: bool,
+    scenes: &'a [Scene],
+}
+
+type Play = fn(&mut Stage<'_>) -> Result<(), CliError>;
+
+/// Every scene: its name, its title and how it goes.
+const SCENES: &[(&str, &str, Play)] =
+    &[("evidence", "An agent's session is recorded, and someone wants it forgotten", evidence::play)];
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let wanted = |name: &str| args.scene.as_deref().is_none_or(|scene| scene == name);
+    if !SCENES.iter().any(|(name, ..)| wanted(name)) {
+        let names: Vec<&str> = SCENES.iter().map(|(name, ..)| *name).collect();
+        let given = args.scene.unwrap_or_default();
+        return Err(CliError::refused(
+            format!("there is no scene `{given}`"),
+            format!("play one of {}, or all without --scene", names.join(", ")),
+        ));
+    }
+    let folder = tempfile::Builder::new()
+        .prefix("wardkeep-demo-")
+        .tempdir()
+        .map_err(|error| CliError::io("make a folder in", &std::env::temp_dir(), &error))?;
+    let mut stage = Stage::new(context, folder.path());
+    for (name, title, play) in SCENES.iter().filter(|(name, ..)| wanted(name)) {
+        stage.open(name, title);
+        play(&mut stage)?;
+    }
+    let scenes = stage.close();
+    let held = scenes.iter().all(|scene| scene.steps.iter().all(|step| step.held));
+    let steps: usize = scenes.iter().map(|scene| scene.steps.len()).sum();
+    context.ui.say("");
+    let verdict = Line::default();
+    context.ui.answer(if held {
+        verdict.good("Everything held").plain(format!(": {steps} of {steps} steps."))
+    } else {
+        let broken = scenes.iter().flat_map(|scene| &scene.steps).filter(|step| !step.held).count();
+        verdict.bad("Something did not hold").plain(format!(": {broken} of {steps} steps."))
+    });
+    context.ui.say("Try it: `wardkeep evidence append --type ToolCall --principal TOOL --inline '{}'`,");
+    context.ui.say("then `wardkeep evidence verify`, `wardkeep log`, `wardkeep evidence export my.zip`.");
+    let exit = if held { Exit::Success } else { Exit::Failed };
+    Ok(context.finish(exit, held, &Answer { held, scenes: &scenes }))
+}

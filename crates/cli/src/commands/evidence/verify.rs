@@ -1,0 +1,55 @@
+//! `evidence verify`
+
+use wardkeep_monitor::verify::verify_store;
+
+use super::report;
+use crate::commands::trust::TrustArgs;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::Line;
+
+/// Checks the journal: every id, the chain, the seals, and how far each protection reaches
+///
+/// Witnesses that are configured as anchors count without being named. One that is named with
+/// --witness must vouch for something.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let reader = context.open_reader()?;
+    let mut trust = args.trust.read()?;
+    let demanded = trust.witnesses.len();
+    trust.witnesses.extend(report::configured_witnesses(&reader));
+    // A configured witness that has not been asked yet is no fault.
+    trust.demand_witnesses = demanded > 0 && trust.witnesses.len() == demanded;
+    let named = trust.witnesses[..demanded].to_vec();
+    let total = report::journal_bytes(&reader);
+    let mut progress = context.ui.progress("verifying");
+    let mut done = 0;
+    let threads = context.threads();
+    let mut report = verify_store(&reader, &trust, threads, &mut |bytes| {
+        done += bytes;
+        progress.update(done, total);
+    })?;
+    drop(progress);
+    report::demand(&named, &mut report);
+    for line in report::findings(&report.findings) {
+        context.ui.fault(line);
+    }
+    let verdict = Line::from("Verification: ");
+    let verdict = if report.passed() { verdict.good("PASS") } else { verdict.bad("FAIL") };
+    context.ui.answer(verdict);
+    context.ui.table(&report::reach(&report, &trust));
+    if !report.passed() {
+        context.ui.hint(
+            "the journal is not as it was written: keep this state directory as it is, compare it \
+             with a backup, and see what a witness last saw",
+        );
+    }
+    let exit = report.findings.worst().map_or(Exit::Success, Exit::from);
+    Ok(context.finish(exit, report.passed(), &report::Answer::new(&reader, &report)))
+}

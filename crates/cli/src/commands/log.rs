@@ -1,0 +1,240 @@
+//! `wardkeep log`
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use wardkeep_evidence::canonical::write_compact;
+use wardkeep_evidence::record::{Payload, RecordType};
+use wardkeep_monitor::index::{Filter, Index, IndexError};
+use wardkeep_monitor::journal::{JournalLine, Position, parse_line, scan};
+use wardkeep_monitor::store::StoreReader;
+
+use super::evidence::report::journal_bytes;
+use super::evidence::resolve::find_record;
+use super::time::parse_time;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::{Line, harmless};
+
+/// Shows the newest records of the journal, newest first, or one in full
+///
+/// What is shown is read from the journal and its id computed again; the index only says where to
+/// look, and is made anew when it is wrong. Whether the journal as a whole holds together is for
+/// `wardkeep evidence verify` to say.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Show this record in full: its id, or at least the first 8 digits of it
+    #[arg(conflicts_with_all = ["session", "agent", "kind", "since", "until", "limit"])]
+    record: Option<String>,
+    /// Only records of this session
+    #[arg(long)]
+    session: Option<String>,
+    /// Only records of this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only records of this type: SessionStart, ToolCall, FileWrite …
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<RecordType>,
+    /// Not before this time: 2026-01-31T12:00:00Z, or how long ago: 15m, 2h, 3d
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Not after this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: u32,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    records: Vec<serde_json::Value>,
+    reindexed: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let reader = context.open_reader()?;
+    if let Some(text) = &args.record {
+        let (_, line) = find_record(&reader, text)?;
+        let records = vec![json(&line)];
+        records.iter().for_each(|record| context.ui.answer_pretty(record));
+        return Ok(context.done(&Answer { records, reindexed: false }));
+    }
+    let now = context.now()?;
+    let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
+    let filter = Filter {
+        since: time(&args.since)?,
+        until: time(&args.until)?,
+        session: args.session,
+        agent: args.agent,
+        kind: args.kind,
+    };
+    let (lines, reindexed) = newest(context, &reader, &filter, args.limit)?;
+    show(context, &lines);
+    let records = lines.iter().map(|line| json(line)).collect();
+    Ok(context.done(&Answer { records, reindexed }))
+}
+
+/// The newest lines that match, newest first, and whether the index had to be made anew for it.
+fn newest(
+    context: &mut Context,
+    reader: &StoreReader,
+    filter: &Filter,
+    limit: u32,
+) -> Result<(Vec<Vec<u8>>, bool), CliError> {
+    let mut reindexed = false;
+    let lines = loop {
+        match indexed(context, reader, filter, limit, reindexed) {
+            Ok(Looked { lines, wrong: 0 }) => break lines,
+            Ok(Looked { wrong, .. }) if !reindexed => {
+                reindexed = true;
+                context.ui.note(&format!(
+                    "the index was wrong about {wrong} records: it is made anew from the journal"
+                ));
+            }
+            Ok(Looked { lines, .. }) => break lines,
+            Err(IndexError::Journal(error)) => return Err(error.into()),
+            Err(error) => {
+                context.ui.note(&format!("without the index, all of the journal is read: {error}"));
+                break read_all(reader, filter, limit)?;
+            }
+        }
+    };
+    Ok((lines, reindexed))
+}
+
+/// What the index led to.
+struct Looked {
+    lines: Vec<Vec<u8>>,
+    /// How many rows did not lead to a sound line that was asked for, in its place.
+    wrong: usize,
+}
+
+fn indexed(
+    context: &Context,
+    reader: &StoreReader,
+    filter: &Filter,
+    limit: u32,
+    anew: bool,
+) -> Result<Looked, IndexError> {
+    let total = journal_bytes(reader);
+    let mut progress = context.ui.progress("indexing");
+    let mut done = 0;
+    let mut watch = |bytes| {
+        done += bytes;
+        progress.update(done, total);
+    };
+    if anew {
+        Index::rebuild(reader.path(), reader.folder(), &mut watch)?;
+    }
+    let mut index = Index::open(reader.path())?;
+    index.catch_up(reader.folder(), &mut watch)?;
+    let mut looked = Looked { lines: Vec::new(), wrong: 0 };
+    let mut before = None;
+    for location in index.newest(filter, limit)? {
+        // A place that cannot be read is as wrong as one that holds something else.
+        let text = reader.folder().read_line(location).unwrap_or_default();
+        let found = parse_line(&text).filter(|line| filter.matches(line));
+        let place = found.map(|line| line.entry.index);
+        match place.filter(|place| before.is_none_or(|before| *place < before)) {
+            Some(place) => {
+                before = Some(place);
+                looked.lines.push(text);
+            }
+            None => looked.wrong += 1,
+        }
+    }
+    Ok(looked)
+}
+
+fn read_all(reader: &StoreReader, filter: &Filter, limit: u32) -> Result<Vec<Vec<u8>>, CliError> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut lines: VecDeque<Vec<u8>> = VecDeque::new();
+    scan(reader.folder(), Position::START, |_, text| {
+        if parse_line(text).is_some_and(|line| filter.matches(&line)) {
+            lines.push_front(text.to_vec());
+            lines.truncate(limit);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(lines.into())
+}
+
+fn json(line: &[u8]) -> serde_json::Value {
+    // INVARIANT: only lines that were parsed come here.
+    serde_json::from_slice(line).unwrap_or_default()
+}
+
+/// Column of the session, left out where there is none.
+const SESSION: usize = 4;
+const SHORT_ID: usize = 10;
+const LONGEST_SESSION: usize = 16;
+/// Below this a summary says nothing.
+const SHORTEST_SUMMARY: usize = 16;
+
+fn show(context: &mut Context, lines: &[Vec<u8>]) {
+    if lines.is_empty() {
+        context.ui.say("No records.");
+        return;
+    }
+    let header = ["index", "time", "type", "by", "session", "id", "content"];
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(lines.iter().filter_map(|text| parse_line(text)).map(|line| row(&line)));
+    let mut rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
+    if rows.iter().skip(1).all(|row| row[SESSION].is_empty()) {
+        rows.iter_mut().for_each(|row| drop(row.remove(SESSION)));
+    }
+    let last = rows[0].len() - 1;
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let others: usize = (0..last).filter_map(width).map(|width| width + 2).sum();
+    let left = context.ui.width().saturating_sub(others + 2).max(SHORTEST_SUMMARY);
+    for row in &mut rows {
+        row[last] = cut(&row[last], left);
+    }
+    let cells = rows.iter().map(|row| row.iter().map(Line::from).collect());
+    context.ui.answer_table(&cells.collect::<Vec<_>>());
+}
+
+fn row(line: &JournalLine<'_>) -> [String; 7] {
+    let record = &line.record;
+    let text = |text: Option<&str>| harmless(text.unwrap_or_default());
+    [
+        line.entry.index.to_string(),
+        text(record.timestamp()),
+        record.kind.to_string(),
+        record.principal.to_string(),
+        cut(&text(record.meta_str("session")), LONGEST_SESSION),
+        format!("{:.SHORT_ID$}", record.id),
+        summary(&record.payload),
+    ]
+}
+
+/// The content on one line, as far as a terminal could need it.
+fn summary(payload: &Payload<'_>) -> String {
+    /// Wider than terminals are.
+    const ENOUGH: usize = 1000;
+    let text = match payload {
+        Payload::Inline(value) => match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => {
+                let mut bytes = Vec::new();
+                write_compact(value, &mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+        },
+        Payload::Blob { hash, mime, size } => {
+            format!("{size} bytes of {mime}, blob {hash:.SHORT_ID$}")
+        }
+    };
+    harmless(&text.chars().take(ENOUGH).collect::<String>())
+}
+
+/// At most `width` characters; `text` is harmless already.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}

@@ -1,0 +1,183 @@
+//! What a command may know of its surroundings. Nothing else reads the clock or the environment.
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use wardkeep_evidence::time::Timestamp;
+use wardkeep_monitor::anchor::Surroundings;
+use wardkeep_monitor::anchor::git::VARIABLES;
+use wardkeep_monitor::journal::Clock;
+use wardkeep_monitor::store::{Store, StoreConfig, StoreReader};
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::Ui;
+
+/// Passed to every command.
+pub(crate) struct Context {
+    pub(crate) ui: Ui,
+    /// The command as `wardkeep` spells it, for the JSON form.
+    pub(crate) command: String,
+    state_dir: Option<PathBuf>,
+}
+
+impl Context {
+    pub(crate) fn new(ui: Ui, command: String, state_dir: Option<PathBuf>) -> Self {
+        Self { ui, command, state_dir }
+    }
+
+    /// Prints the JSON form of the result, if that was asked for, and ends the command. `ok` says
+    /// whether everything that was looked at holds, which an exit code of 0 need not mean.
+    pub(crate) fn finish(&mut self, exit: Exit, ok: bool, result: &impl Serialize) -> Exit {
+        self.ui.object(Some(&self.command), exit, ok, result);
+        exit
+    }
+
+    /// [`Self::finish`] for a command that did what was asked.
+    pub(crate) fn done(&mut self, result: &impl Serialize) -> Exit {
+        self.finish(Exit::Success, true, result)
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Result<Timestamp, CliError> {
+        let seconds = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_secs()).ok(),
+            Err(before) => i64::try_from(before.duration().as_secs()).ok().map(|seconds| -seconds),
+        };
+        seconds.and_then(Timestamp::from_unix).ok_or_else(|| {
+            let message = "the clock of this machine shows a year beyond 9999";
+            CliError::new(Exit::Unreadable, message, "set the clock and run it again")
+        })
+    }
+
+    /// The same as a clock, for work that goes on; one that is past all years stands still.
+    pub(crate) fn clock(&self) -> Clock {
+        Clock::new(system_time)
+    }
+
+    /// What anchors may use: where programs are, and the variables that git may see.
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        let mut surroundings = Surroundings::new(std::env::var_os("PATH").unwrap_or_default());
+        let given = |name: &str| std::env::var_os(name).map(|value| (OsString::from(name), value));
+        surroundings.variables = VARIABLES.iter().filter_map(|name| given(name)).collect();
+        surroundings
+    }
+
+    /// How many threads to use for work that can be split.
+    pub(crate) fn threads(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, NonZero::get)
+    }
+
+    /// Opens the store to append to it, making it if it is not there. As root its files get the
+    /// append-only attribute, unless the environment says no.
+    pub(crate) fn open_store(&self) -> Result<Store, CliError> {
+        // Checked here once, so that the clock below cannot fail.
+        self.now()?;
+        let mut config = StoreConfig::new(self.clock());
+        let wanted = std::env::var_os("WARDKEEP_APPEND_ONLY").is_none_or(|value| value != "0");
+        config.append_only = wanted && rustix::process::geteuid().is_root();
+        Ok(Store::open(&self.state_dir()?, config)?)
+    }
+
+    /// Opens the store to read it; changes nothing.
+    pub(crate) fn open_reader(&self) -> Result<StoreReader, CliError> {
+        Ok(StoreReader::open(&self.state_dir()?)?)
+    }
+
+    /// Where the state of the invoking user lies.
+    pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {
+        let root = rustix::process::getuid().is_root();
+        find_state_dir(self.state_dir.as_deref(), &|name| std::env::var_os(name), root)
+    }
+}
+
+/// The time as a clock; beyond the years that can be written, the last or first of them.
+fn system_time() -> Timestamp {
+    let seconds = match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+        Err(_) => 0,
+    };
+    Timestamp::from_unix(seconds).unwrap_or(Timestamp::MAX)
+}
+
+/// `--state-dir`, else the environment; under `sudo` only the former, because neither root's home
+/// nor a variable that survived says whose state is meant.
+fn find_state_dir(
+    given: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+    root: bool,
+) -> Result<PathBuf, CliError> {
+    if let Some(given) = given {
+        return std::path::absolute(given).map_err(|error| CliError::io("find", given, &error));
+    }
+    if root && variable("SUDO_UID").is_some() {
+        return Err(CliError::refused(
+            "under sudo it is not clear whose state is meant",
+            "run it without sudo, or name the directory with --state-dir",
+        ));
+    }
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(path) = set("WARDKEEP_STATE_DIR") {
+        if path.is_absolute() {
+            return Ok(path);
+        }
+        return Err(CliError::refused(
+            format!("WARDKEEP_STATE_DIR is `{}`, which is not an absolute path", path.display()),
+            "set it to a path that begins with `/`, or unset it",
+        ));
+    }
+    // A relative path in either is invalid by their own rules and counts as unset.
+    let absolute = |name| set(name).filter(|path| path.is_absolute());
+    let base = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+        .ok_or_else(|| {
+            CliError::refused(
+                "neither HOME nor XDG_STATE_HOME says where the state lies",
+                "name the directory with --state-dir or WARDKEEP_STATE_DIR",
+            )
+        })?;
+    Ok(base.join("wardkeep"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(given: Option<&str>, variables: &[(&str, &str)], root: bool) -> Result<String, Exit> {
+        let variable = |name: &str| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        };
+        find_state_dir(given.map(Path::new), &variable, root)
+            .map(|path| path.display().to_string())
+            .map_err(|error| error.exit)
+    }
+
+    #[test]
+    fn the_nearest_word_on_the_state_directory_counts() {
+        let home = ("HOME", "/home/a");
+        let state_home = ("XDG_STATE_HOME", "/x");
+        let own = ("WARDKEEP_STATE_DIR", "/w");
+        let sudo = ("SUDO_UID", "1000");
+        let ok = |path: &str| Ok(path.to_owned());
+        for (given, variables, root, expected) in [
+            (Some("/g"), &[home, state_home, own][..], false, ok("/g")),
+            (None, &[home, state_home, own], false, ok("/w")),
+            (None, &[home, state_home], false, ok("/x/wardkeep")),
+            (None, &[home], false, ok("/home/a/.local/state/wardkeep")),
+            (None, &[home, ("XDG_STATE_HOME", "x")], false, ok("/home/a/.local/state/wardkeep")),
+            (None, &[home, ("WARDKEEP_STATE_DIR", "")], false, ok("/home/a/.local/state/wardkeep")),
+            (None, &[home, ("WARDKEEP_STATE_DIR", "w")], false, Err(Exit::Refused)),
+            (None, &[("HOME", "relative")], false, Err(Exit::Refused)),
+            (None, &[], false, Err(Exit::Refused)),
+            (None, &[home, own, sudo], true, Err(Exit::Refused)),
+            (Some("/g"), &[home, own, sudo], true, ok("/g")),
+            (None, &[home, sudo], false, ok("/home/a/.local/state/wardkeep")),
+            (None, &[("HOME", "/root")], true, ok("/root/.local/state/wardkeep")),
+        ] {
+            assert_eq!(found(given, variables, root), expected, "{given:?} {variables:?} {root}");
+        }
+    }
+}

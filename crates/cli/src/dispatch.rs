@@ -1,0 +1,94 @@
+//! From the arguments to the exit code.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use clap::error::{ContextValue, ErrorKind};
+
+use crate::cli::{Globals, TOOLS, Tool};
+use crate::commands;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::{Ui, harmless};
+
+/// Runs the command that `arguments` ask for, the program's own name first.
+pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
+    let tool = tool_called(arguments.first());
+    let parsed = (tool.command)().try_get_matches_from(&arguments);
+    let parsed = parsed.and_then(|matches| Ok(((tool.read)(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return refuse(error, &arguments),
+    };
+    let ui = Ui::new(&cli.globals);
+    let mut context = Context::new(ui, command_name(tool, &matches), cli.globals.state_dir);
+    let exit = commands::run(&mut context, cli.command).unwrap_or_else(|error| {
+        context.ui.error(Some(&context.command), &error);
+        error.exit
+    });
+    context.ui.close(exit)
+}
+
+/// The tool by the name that the program was called by.
+fn tool_called(program: Option<&OsString>) -> &'static Tool {
+    let name = program.and_then(|program| Path::new(program).file_name());
+    TOOLS.iter().find(|tool| Some(OsStr::new(tool.name)) == name).unwrap_or(&TOOLS[0])
+}
+
+/// The command as `wardkeep` spells it: `aegx verify`, whatever the link's name.
+fn command_name(tool: &Tool, mut matches: &ArgMatches) -> String {
+    let mut name = tool.group.unwrap_or_default().to_owned();
+    while let Some((next, below)) = matches.subcommand() {
+        if !name.is_empty() {
+            name.push(' ');
+        }
+        name.push_str(next);
+        matches = below;
+    }
+    name
+}
+
+/// Answers what is no command: help, the version, or a wrong command line.
+fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
+    // Clap has read nothing that could be asked.
+    let asked =
+        |flag: &str| arguments.iter().take_while(|text| *text != "--").any(|text| text == flag);
+    let globals =
+        Globals { json: asked("--json"), no_color: asked("--no-color"), ..Globals::default() };
+    let mut ui = Ui::new(&globals);
+    disarm(&mut error);
+    let exit = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Success,
+        _ => Exit::Failed,
+    };
+    if exit == Exit::Failed && globals.json {
+        let text = error.render().to_string();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+        let message = lines.join(" ");
+        let message = message.strip_prefix("error: ").unwrap_or("no command was given");
+        ui.error(None, &CliError::new(exit, message, "see --help for what can be given"));
+    } else {
+        ui.help(&error.render(), error.use_stderr());
+    }
+    ui.close(exit)
+}
+
+/// Makes harmless what a message repeats from the command line: a shell's `*` may have put the
+/// names of hostile files there.
+fn disarm(error: &mut clap::Error) {
+    let context: Vec<_> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
+    for (kind, value) in context {
+        let value = match value {
+            ContextValue::String(text) => ContextValue::String(harmless(&text)),
+            ContextValue::Strings(texts) => {
+                ContextValue::Strings(texts.iter().map(|text| harmless(text)).collect())
+            }
+            _ => continue,
+        };
+        error.insert(kind, value);
+    }
+}

@@ -1,0 +1,50 @@
+//! Exit codes, documented and stable. The lines here are also the section in the help.
+//!
+//! 10 to 15 are kept free for the policy commands.
+
+use wardkeep_evidence::check::Class;
+
+macro_rules! exits {
+    ($(#[doc = $doc:literal] $name:ident = $code:literal;)*) => {
+        /// How a command ends.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Exit {
+            $(#[doc = $doc] $name = $code,)*
+        }
+
+        /// The section of the long help that lists the codes.
+        pub(crate) const HELP: &str =
+            concat!("Exit codes:", $("\n  ", stringify!($code), " ", $doc,)*);
+    };
+}
+
+exits! {
+    /// it was done; to a question, the answer is yes
+    Success = 0;
+    /// a value given cannot be used, what is to be made exists already, or the answer is no
+    Refused = 1;
+    /// verification failed, or the command line is wrong
+    Failed = 2;
+    /// verification failed: a file breaks the schema
+    Schema = 3;
+    /// a file cannot be read, written or parsed
+    Unreadable = 4;
+}
+
+impl Exit {
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Class> for Exit {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Integrity => Self::Failed,
+            Class::Schema => Self::Schema,
+            Class::Parse => Self::Unreadable,
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The terminal: the only place that prints.
+//!
+//! Every text that is printed passes [`harmless`]; what may hold escape sequences of our own are
+//! only the styles of a [`Line`], the help, and generated files.
+
+mod line;
+mod progress;
+mod remarks;
+
+use std::io::{self, IsTerminal as _, Write};
+use std::process::ExitCode;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::builder::StyledStr;
+use serde::Serialize;
+use wardkeep_evidence::check::printable;
+
+pub(crate) use self::line::Line;
+use self::line::Tone;
+pub(crate) use self::progress::Progress;
+pub(crate) use self::remarks::Remarks;
+use crate::cli::Globals;
+use crate::error::{CliError, reason};
+use crate::exit::Exit;
+
+/// Standard output and standard error.
+pub(crate) struct Ui {
+    json: bool,
+    quiet: bool,
+    colour_out: bool,
+    colour_err: bool,
+    /// Why standard output takes no more.
+    failed: Option<io::Error>,
+}
+
+/// What every JSON object begins with.
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    command: Option<&'a str>,
+    ok: bool,
+    exit: u8,
+    #[serde(flatten)]
+    result: &'a T,
+}
+
+#[derive(Serialize)]
+struct Failure<'a> {
+    error: Problem<'a>,
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    message: &'a str,
+    hint: &'a str,
+}
+
+impl Ui {
+    pub(crate) fn new(globals: &Globals) -> Self {
+        let plain = globals.no_color || globals.json;
+        Self {
+            json: globals.json,
+            quiet: globals.quiet,
+            colour_out: !plain && AutoStream::choice(&io::stdout()) != ColorChoice::Never,
+            colour_err: !plain && AutoStream::choice(&io::stderr()) != ColorChoice::Never,
+            failed: None,
+        }
+    }
+
+    /// Prints what was asked for.
+    pub(crate) fn answer(&mut self, line: impl Into<Line>) {
+        if !self.json {
+            let line = line.into().render(self.colour_out);
+            self.write(line.as_bytes());
+        }
+    }
+
+    /// Prints what is good to know beside the answer.
+    pub(crate) fn say(&mut self, line: impl Into<Line>) {
+        if !self.quiet {
+            self.answer(line);
+        }
+    }
+
+    /// Prints rows with aligned columns, as [`Self::say`].
+    pub(crate) fn table(&mut self, rows: &[Vec<Line>]) {
+        aligned(rows).into_iter().for_each(|line| self.say(line));
+    }
+
+    /// Prints rows with aligned columns, as [`Self::answer`].
+    pub(crate) fn answer_table(&mut self, rows: &[Vec<Line>]) {
+        aligned(rows).into_iter().for_each(|line| self.answer(line));
+    }
+
+    /// Prints a value as JSON for people: a member a line, and nothing that a terminal could take
+    /// for a command.
+    pub(crate) fn answer_pretty(&mut self, value: &serde_json::Value) {
+        if self.json {
+            return;
+        }
+        // Outside of strings JSON is plain, and in them an escape changes nothing.
+        let mut bytes = Vec::new();
+        for line in format!("{value:#}").lines() {
+            // Writing to a vector does not fail.
+            let _ = write_escaped(&mut bytes, line);
+            bytes.push(b'\n');
+        }
+        self.write(&bytes);
+    }
+
+    /// How many characters a line of the answer should have at most.
+    pub(crate) fn width(&self) -> usize {
+        const USUAL: usize = 100;
+        const LEAST: usize = 40;
+        let stdout = io::stdout();
+        let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok());
+        let columns = size.flatten().map_or(0, |size| usize::from(size.ws_col));
+        if columns == 0 { USUAL } else { columns.max(LEAST) }
+    }
+
+    /// For lines that several threads print while the command serves, as [`Self::note`].
+    pub(crate) fn remarks(&self) -> Remarks {
+        Remarks::new(!self.json && !self.quiet)
+    }
+
+    /// Prints a fault that was found in what was looked at, on standard error.
+    pub(crate) fn fault(&mut self, line: impl Into<Line>) {
+        if !self.json {
+            self.complain(line.into());
+        }
+    }
+
+    /// Prints a remark on standard error.
+    pub(crate) fn note(&mut self, text: &str) {
+        if !self.json && !self.quiet {
+            self.complain(Line::default().toned(Tone::Warning, "note").plain(": ").plain(text));
+        }
+    }
+
+    /// Prints what to do next, on standard error.
+    pub(crate) fn hint(&mut self, text: &str) {
+        if !self.json {
+            self.complain(Line::default().toned(Tone::Strong, "hint").plain(": ").plain(text));
+        }
+    }
+
+    /// Prints why the command failed: on standard error, or as JSON on standard output.
+    pub(crate) fn error(&mut self, command: Option<&str>, error: &CliError) {
+        let CliError { exit, message, hint } = error;
+        if self.json {
+            let error = Problem { message, hint };
+            self.object(command, *exit, false, &Failure { error });
+            return;
+        }
+        self.complain(Line::default().bad("error").plain(": ").plain(message.as_str()));
+        self.hint(hint);
+    }
+
+    /// Prints the JSON form of a result, where that was asked for.
+    pub(crate) fn object(
+        &mut self,
+        command: Option<&str>,
+        exit: Exit,
+        ok: bool,
+        result: &impl Serialize,
+    ) {
+        if !self.json {
+            return;
+        }
+        let mut bytes = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, HarmlessFormatter);
+        let envelope = Envelope { command, ok, exit: exit.code(), result };
+        match envelope.serialize(&mut serializer) {
+            Ok(()) => {
+                bytes.push(b'\n');
+                self.write(&bytes);
+            }
+            Err(error) => self.failed = Some(error.into()),
+        }
+    }
+
+    /// Prints help or a message of clap's.
+    pub(crate) fn help(&mut self, text: &StyledStr, on_stderr: bool) {
+        let colour = if on_stderr { self.colour_err } else { self.colour_out };
+        let text = if colour { text.ansi().to_string() } else { text.to_string() };
+        if on_stderr {
+            let _ = io::stderr().write_all(text.as_bytes());
+        } else {
+            self.write(text.as_bytes());
+        }
+    }
+
+    /// Prints a generated file as it is. Never for text from outside.
+    pub(crate) fn generated(&mut self, bytes: &[u8]) {
+        if !self.json {
+            self.write(bytes);
+        }
+    }
+
+    /// A line on the terminal that says how far long work is; silent anywhere else.
+    pub(crate) fn progress(&self, label: &'static str) -> Progress {
+        Progress::new(label, !self.json && !self.quiet)
+    }
+
+    /// Ends the output. A reader that has gone away has what it wanted; any other failure to
+    /// print is one of the command.
+    pub(crate) fn close(mut self, exit: Exit) -> ExitCode {
+        if self.failed.is_none() {
+            self.failed = io::stdout().flush().err();
+        }
+        match self.failed.take() {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                self.json = false;
+                let message = format!("cannot write to standard output: {}", reason(&error));
+                let hint = "check where the output goes; the command itself has run";
+                let error = CliError::new(Exit::Unreadable, message, hint);
+                self.error(None, &error);
+                Exit::Unreadable.code().into()
+            }
+            _ => exit.code().into(),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = io::stdout().write_all(bytes).err();
+        }
+    }
+
+    fn complain(&self, line: Line) {
+        // Nothing is left to tell when standard error is gone.
+        let _ = io::stderr().write_all(line.render(self.colour_err).as_bytes());
+    }
+}
+
+/// Rows as lines with aligned columns.
+fn aligned(rows: &[Vec<Line>]) -> Vec<Line> {
+    let width = |column| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(Line::width).max().unwrap_or(0)
+    };
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut lines = Vec::new();
+    for row in rows {
+        let mut line = Line::from(" ");
+        for (position, cell) in row.iter().enumerate() {
+            line = line.plain(" ").join(cell);
+            if position + 1 < row.len() {
+                line = line.plain(" ".repeat(widths[position] + 1 - cell.width()));
+            }
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// `text` with everything escaped that a terminal could take for a command, line ends too.
+pub(crate) fn harmless(text: &str) -> String {
+    /// Below what `printable` cuts.
+    const PIECE: usize = 128;
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
+    let characters: Vec<char> = text.chars().collect();
+    characters.chunks(PIECE).map(|piece| printable(&piece.iter().collect::<String>())).collect()
+}
+
+/// Compact JSON in which strings hold nothing that a terminal could take for a command.
+struct HarmlessFormatter;
+
+impl serde_json::ser::Formatter for HarmlessFormatter {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        write_escaped(writer, fragment)
+    }
+}
+
+/// Writes a part of a JSON text with `\u` escapes for what a terminal could take for a command.
+fn write_escaped<W: ?Sized + Write>(writer: &mut W, fragment: &str) -> io::Result<()> {
+    let mut buffer = [0; 4];
+    for character in fragment.chars() {
+        let text = &*character.encode_utf8(&mut buffer);
+        if matches!(character, ' '..='~') || printable(text) == text {
+            writer.write_all(text.as_bytes())?;
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_escaped_and_not_cut() {
+        let text = format!("{}\u{1b}{}\u{9b}", "é".repeat(200), "x".repeat(300));
+        let expected = format!("{}\\u{{1b}}{}\\u{{9b}}", "é".repeat(200), "x".repeat(300));
+        assert_eq!(harmless(&text), expected);
+    }
+
+    #[test]
+    fn json_strings_keep_their_value_and_lose_their_teeth() {
+        let text = "a\u{1b}[31m\u{9b}\u{202e}é\"\\\u{e0001}\n";
+        let mut bytes = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, HarmlessFormatter);
+        text.serialize(&mut serializer).unwrap();
+        let written = String::from_utf8(bytes).unwrap();
+        assert_eq!(serde_json::from_str::<String>(&written).unwrap(), text);
+        assert_eq!(harmless(&written), written);
+    }
+}

@@ -1,0 +1,87 @@
+//! A line of text with tones.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+
+use super::harmless;
+
+/// How a piece of text stands out where colours are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Bad,
+    Warning,
+    Strong,
+}
+
+/// A line, made of pieces; whatever they hold, it prints as one harmless line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line {
+    pieces: Vec<(Tone, String)>,
+}
+
+impl Line {
+    pub(crate) fn plain(self, text: impl AsRef<str>) -> Self {
+        self.toned(Tone::Plain, text)
+    }
+
+    pub(crate) fn good(self, text: impl AsRef<str>) -> Self {
+        self.toned(Tone::Good, text)
+    }
+
+    pub(crate) fn bad(self, text: impl AsRef<str>) -> Self {
+        self.toned(Tone::Bad, text)
+    }
+
+    pub(crate) fn strong(self, text: impl AsRef<str>) -> Self {
+        self.toned(Tone::Strong, text)
+    }
+
+    pub(super) fn toned(mut self, tone: Tone, text: impl AsRef<str>) -> Self {
+        self.pieces.push((tone, harmless(text.as_ref())));
+        self
+    }
+
+    pub(super) fn join(mut self, other: &Self) -> Self {
+        self.pieces.extend_from_slice(&other.pieces);
+        self
+    }
+
+    /// Number of characters.
+    pub(super) fn width(&self) -> usize {
+        self.pieces.iter().map(|(_, text)| text.chars().count()).sum()
+    }
+
+    /// The line with its newline.
+    pub(super) fn render(&self, colour: bool) -> String {
+        let mut out = String::new();
+        for (tone, text) in &self.pieces {
+            let style = tone.style();
+            // Writing to a string does not fail.
+            let _ =
+                if colour { write!(out, "{style}{text}{style:#}") } else { out.write_str(text) };
+        }
+        out.push('\n');
+        out
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Line {
+    fn from(text: T) -> Self {
+        Self::default().plain(text)
+    }
+}
+
+impl Tone {
+    fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Good => AnsiColor::Green.on_default().bold(),
+            Self::Bad => AnsiColor::Red.on_default().bold(),
+            Self::Warning => AnsiColor::Yellow.on_default().bold(),
+            Self::Strong => Style::new().bold(),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The journal from the command line: recorded, verified, proven, exported.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::Value;
+use wardkeep_evidence::record::{Principal, RecordType};
+use wardkeep_evidence::time::Timestamp;
+use wardkeep_monitor::journal::Clock;
+use wardkeep_monitor::store::{Event, Store, StoreConfig};
+
+use crate::shared::{BINARY, Ran, command, edit, is_harmless, run, succeed};
+
+/// A state directory `state` in `folder` with ten records of two sessions, the first eight of
+/// them sealed; gives the ids.
+pub(crate) fn sealed_state(folder: &Path) -> Vec<String> {
+    let time = Arc::new(AtomicI64::new(1_788_003_000));
+    let shared = Arc::clone(&time);
+    let clock = Clock::new(move || Timestamp::from_unix(shared.load(Ordering::SeqCst)).unwrap());
+    let store = Store::open(&folder.join("state"), StoreConfig::new(clock)).unwrap();
+    let mut ids = Vec::new();
+    for number in 0..10u64 {
+        if number == 8 {
+            time.fetch_add(900, Ordering::SeqCst);
+        }
+        let content = wardkeep_evidence::json::Value::from(number);
+        let mut event = Event::new(RecordType::ToolCall, Principal::Tool, content);
+        event.session = if number % 2 == 0 { "even" } else { "odd" };
+        event.agent = "tester";
+        ids.push(store.append(event).unwrap().id.to_string());
+    }
+    ids
+}
+
+fn with_state<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [&["--state-dir", "state"], arguments].concat()
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let ran = run(folder, &with_state(&[arguments, &["--json"]].concat()));
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
+}
+
+#[test]
+fn what_is_appended_is_there_and_verifies() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let append = ["evidence", "append", "--type", "SessionStart", "--principal", "SYS"];
+    let first = succeed(at, &with_state(&[&append[..], &["--inline", "{}"]].concat()));
+    fs::write(at.join("hello.txt"), "hello\n").unwrap();
+    let rest = ["--file", "hello.txt", "--mime", "text/plain", "--parents", first.trim_end()];
+    succeed(at, &with_state(&[&append[..], &rest].concat()));
+    let report = json(at, &["evidence", "verify"]);
+    assert_eq!((&report["records"], &report["verdict"]), (&Value::from(2), &Value::from("PASS")));
+    // A parent that is nowhere, content that readers disagree about, no content at all.
+    let nowhere = "0".repeat(64);
+    for rest in [
+        &["--inline", "{}", "--parents", &nowhere][..],
+        &["--inline", "1.5"],
+        &["--inline", "{"],
+        &[],
+        &["--file", "/dev/zero"],
+    ] {
+        let ran = run(at, &with_state(&[&append[..], rest].concat()));
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.stderr.contains("\nhint: "), "{ran:?}");
+    }
+    assert_eq!(json(at, &["evidence", "verify"])["records"], 2);
+    // The blob is part of what is verified.
+    let blob = fs::read_dir(at.join("state/blobs")).unwrap().next().unwrap().unwrap().path();
+    fs::write(&blob, "HELLO\n").unwrap();
+    let report = json(at, &["evidence", "verify"]);
+    assert_eq!(report["findings"][0]["check"], "blob-hash");
+}
+
+#[test]
+fn lines_from_standard_input_are_kept_up_to_the_first_bad_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = command(BINARY, folder.path())
+        .args(with_state(&["evidence", "append", "--jsonl"]))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let good = r#"{"type":"ToolCall","principal":"TOOL","inline":{"n":1},"session":"s"}"#;
+    let input = format!("{good}\n{good}\n{{\"type\":\"Nonsense\",\"principal\":\"TOOL\"}}\n{good}\n");
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.lines().count()), (1, 2), "{ran:?}");
+    assert!(ran.stderr.contains("line 3: ") && ran.stderr.contains("2 records before it"));
+    assert_eq!(json(folder.path(), &["evidence", "verify"])["records"], 2);
+}
+
+#[test]
+fn verify_says_how_far_each_protection_reaches() {
+    let folder = tempfile::tempdir().unwrap();
+    sealed_state(folder.path());
+    let text = succeed(folder.path(), &with_state(&["evidence", "verify"]));
+    for expected in [
+        "Verification: PASS",
+        "to record 10, head ",
+        "to record 8 by 2 seals",
+        "by nobody: a restored older copy would not be noticed",
+        "2 records not sealed yet, 10 not witnessed yet",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    // The same with the log's keys named, and with those of another log.
+    let named = with_state(&["evidence", "verify", "--log", "state/log.pub"]);
+    assert!(succeed(folder.path(), &named).contains("the one you named"));
+    let other = tempfile::tempdir().unwrap();
+    sealed_state(other.path());
+    let keys = other.path().join("state/log.pub");
+    let ran = run(
+        folder.path(),
+        &with_state(&["evidence", "verify", "--log", keys.to_str().unwrap()]),
+    );
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("seal-origin"));
+    // A witness that is demanded and never asked.
+    let witness = "witness.example/w+cd6ef355+BKlW1IdOn8GOaQ7aZ8kCy0mQpQYb6yqGqPzF8Ypq1Zzj";
+    let ran = run(folder.path(), &with_state(&["evidence", "verify", "--witness", witness]));
+    assert_ne!(ran.code, 0, "{ran:?}");
+}
+
+#[test]
+fn a_changed_journal_fails_with_the_name_of_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    sealed_state(folder.path());
+    edit(&folder.path().join("state/journal/00000001.jsonl"), "\"session\":\"odd\"", "\"session\":\"eve\"");
+    let ran = run(folder.path(), &with_state(&["evidence", "verify"]));
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.starts_with("journal/00000001.jsonl line 2 (index 1): record-id: "), "{ran:?}");
+    assert!(ran.stdout.starts_with("Verification: FAIL\n"));
+    let report = json(folder.path(), &["evidence", "verify"]);
+    assert_eq!((&report["ok"], &report["exit"]), (&Value::Bool(false), &Value::from(2)));
+}
+
+#[test]
+fn a_proof_is_written_once_and_checks_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = sealed_state(folder.path());
+    let prove = with_state(&["evidence", "prove", &ids[3][..12], "--out", "p"]);
+    succeed(folder.path(), &prove);
+    assert_eq!(run(folder.path(), &prove).code, 1, "the proof is not overwritten");
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::copy(folder.path().join("p"), elsewhere.path().join("p")).unwrap();
+    let keys = folder.path().join("state/log.pub");
+    let check = ["evidence", "check", "p", "--log", keys.to_str().unwrap(), "--json"];
+    let answer: Value = serde_json::from_str(&succeed(elsewhere.path(), &check)).unwrap();
+    assert_eq!(answer["record"]["recordId"], ids[3]);
+    assert_eq!((&answer["pinned"], &answer["size"]), (&Value::Bool(true), &Value::from(8)));
+    // Every line of it counts.
+    let whole = fs::read_to_string(elsewhere.path().join("p")).unwrap();
+    for (number, line) in whole.lines().enumerate().filter(|(_, line)| line.len() > 8) {
+        let middle = line.len() / 2;
+        let Some(old) = line.get(middle..=middle) else { continue };
+        let new = if old == "A" { "B" } else { "A" };
+        let changed = format!("{}{new}{}", &line[..middle], &line[middle + 1..]);
+        let text = whole.replacen(line, &changed, 1);
+        fs::write(elsewhere.path().join("p"), text).unwrap();
+        let ran = run(elsewhere.path(), &check[..5]);
+        assert!(ran.code == 2 || line.contains("/epoch"), "line {number}: {line}: {ran:?}");
+    }
+    for (what, code) in [(&ids[9][..], 1), ("00000000", 1), ("xyz", 1), (&"0".repeat(64)[..], 1)] {
+        let ran = run(folder.path(), &with_state(&["evidence", "prove", what]));
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert!(ran.stderr.contains("\nhint: "));
+    }
+}
+
+#[test]
+fn parts_say_what_they_are_a_part_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = sealed_state(folder.path());
+    let at = folder.path();
+    succeed(at, &with_state(&["evidence", "export", "all.zip"]));
+    succeed(at, &["aegx", "verify", "all.zip", "--log", "state/log.pub"]);
+    succeed(at, &with_state(&["evidence", "export", "odd", "--session", "odd"]));
+    let text = succeed(at, &["aegx", "verify", "odd", "--log", "state/log.pub"]);
+    assert!(text.contains("which had 10 entries"), "{text}");
+    assert!(text.contains("4 records to be in the sealed log, 1 not sealed yet"), "{text}");
+    let records = fs::read_to_string(at.join("odd/records.jsonl")).unwrap();
+    assert!(!records.contains("\"even\"") && records.contains(&ids[1]));
+    // An existing target stays as it is.
+    for target in ["odd", "all.zip"] {
+        assert_eq!(run(at, &with_state(&["evidence", "export", target])).code, 1);
+    }
+    let around = json(at, &["evidence", "export", "one", "--around", &ids[4]]);
+    assert_eq!(around["exported"]["records"], 1);
+    let none = json(at, &["evidence", "export", "none", "--since", "2099-01-01T00:00:00Z"]);
+    assert_eq!(none["exported"]["records"], 0);
+    succeed(at, &["aegx", "verify", "none"]);
+}
+
+#[test]
+fn heads_of_two_histories_prove_a_fork() {
+    let folder = tempfile::tempdir().unwrap();
+    sealed_state(folder.path());
+    let at = folder.path();
+    let note = |name: &str| {
+        let bytes = fs::read(at.join(name)).unwrap();
+        let frames = wardkeep_evidence::seal::split_frames(&bytes);
+        let Some(wardkeep_evidence::seal::Frame::Note { text, .. }) = frames.last() else {
+            panic!("a note")
+        };
+        (*text).to_owned()
+    };
+    fs::write(at.join("a"), note("state/checkpoints")).unwrap();
+    let compare = ["evidence", "compare", "a", "b", "--log", "state/log.pub"];
+    fs::write(at.join("b"), note("state/checkpoints")).unwrap();
+    assert!(succeed(at, &compare).starts_with("equal: "));
+    fs::write(at.join("b"), "nothing").unwrap();
+    assert_eq!(run(at, &compare).code, 4);
+}
+
+#[test]
+fn where_there_is_nothing_it_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["evidence", "verify"][..],
+        &["evidence", "seal"],
+        &["evidence", "reindex"],
+        &["evidence", "export", "x"],
+        &["evidence", "prove", "00000000"],
+    ] {
+        let ran = run(folder.path(), &with_state(arguments));
+        assert_eq!(ran.code, 4, "{ran:?}");
+        assert!(ran.stderr.contains("there is no evidence in "), "{ran:?}");
+        assert!(ran.stderr.contains("\nhint: record something first"), "{ran:?}");
+    }
+    // Reading made nothing.
+    assert!(!folder.path().join("state").exists());
+}
+
+#[test]
+fn the_demo_holds_says_why_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = command(BINARY, folder.path())
+        .arg("demo")
+        .env("TMPDIR", folder.path())
+        .output()
+        .map(Ran::from)
+        .unwrap();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(is_harmless(&ran.stdout));
+    for check in ["record-id", "entry-index", "seal-truncated", "seal-root", "seal-epoch-key", "rollback"] {
+        assert!(ran.stdout.contains(&format!("{check}: ")), "{check}: {}", ran.stdout);
+    }
+    assert!(ran.stdout.contains("Everything held"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let ran = run(folder.path(), &["demo", "--scene", "nothing"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+}

@@ -1,0 +1,141 @@
+//! The JSON form of every command.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::shared::{META, Ran, edit, folder_with_bundle, leaf_commands, run, succeed};
+
+const REPORT: &str = "blobs bundle by_principal by_type created_at entries findings head mode \
+                      more_findings part records seals unauthenticated unreferenced_blobs verdict";
+
+/// Command, further arguments, and the keys of its result beside `command`, `ok` and `exit`.
+const TABLE: &[(&str, &[&str], &str)] = &[
+    ("aegx init", &["new", "--zip-out", "new.zip"], "bundle zip"),
+    ("aegx add-blob", &["b", "hello.txt"], "blob mime size"),
+    (
+        "aegx add-record",
+        &["b", "--type", "Rollback", "--principal", "SYS", "--meta", META, "--inline", "-1.5"],
+        "notes recordId",
+    ),
+    ("aegx export", &["b", "b.zip"], "bundle zip"),
+    ("aegx import", &["b.zip", "c"], "bundle verified zip"),
+    ("aegx verify", &["b"], REPORT),
+    ("aegx summarize", &["b"], REPORT),
+    ("completions", &["bash"], "script shell"),
+    ("demo", &[], "held scenes"),
+    (
+        "evidence append",
+        &["--state-dir", "state", "--type", "Rollback", "--principal", "SYS", "--inline", "{}"],
+        "appended index recordId",
+    ),
+    ("evidence check", &["p.tlog-proof"], "index log pinned proof record recordId refused size verdict witnesses"),
+    ("evidence compare", &["head", "head", "--log", "state/log.pub"], "comparison detail"),
+    ("evidence export", &["--state-dir", "state", "e"], "bundle exported part"),
+    ("evidence prove", &["--state-dir", "state", "PROVED", "--out", "q.tlog-proof"], "bytes index proof recordId"),
+    ("evidence reindex", &["--state-dir", "state"], "records"),
+    ("evidence seal", &["--state-dir", "state"], "epoch log next_due sealed size"),
+    (
+        "evidence verify",
+        &["--state-dir", "state"],
+        "by_principal by_type findings first head last more_findings open_tail_bytes records recoveries \
+         seals segments state_dir verdict",
+    ),
+    ("man", &[], "page"),
+    ("man", &["--out", "pages"], "directory pages"),
+];
+
+fn parse(ran: &Ran) -> Value {
+    assert_eq!(ran.stderr, "", "{ran:?}");
+    assert_eq!(ran.stdout.matches('\n').count(), 1, "{ran:?}");
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(value["exit"], ran.code);
+    value
+}
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn every_command_has_its_documented_keys() {
+    let folder = folder_with_bundle();
+    let ids = crate::evidence::sealed_state(folder.path());
+    let prove = ["--state-dir", "state", "evidence", "prove", &ids[0], "--out", "p.tlog-proof"];
+    succeed(folder.path(), &prove);
+    let checkpoints = std::fs::read(folder.path().join("state/checkpoints")).unwrap();
+    let frames = wardkeep_evidence::seal::split_frames(&checkpoints);
+    let Some(wardkeep_evidence::seal::Frame::Note { text, .. }) = frames.first() else {
+        panic!("a seal")
+    };
+    std::fs::write(folder.path().join("head"), text).unwrap();
+    for (command, arguments, expected) in TABLE {
+        let arguments = arguments.iter().map(|word| if *word == "PROVED" { &ids[1] } else { *word });
+        let words: Vec<&str> = command.split(' ').chain(arguments).collect();
+        let value = parse(&run(folder.path(), &[&words[..], &["--json"]].concat()));
+        assert_eq!((&value["command"], &value["ok"]), (&Value::from(*command), &Value::Bool(true)));
+        let expected = expected.split_whitespace().chain(["command", "ok", "exit"]).collect();
+        assert_eq!(keys(&value), expected, "{command}");
+        let docs = include_str!("../../../../docs/cli.md");
+        for key in keys(&value) {
+            assert!(docs.contains(&format!("`{key}`")), "docs/cli.md does not tell of `{key}`");
+        }
+    }
+    let tested: BTreeSet<&str> = TABLE.iter().map(|(command, ..)| *command).collect();
+    let all = leaf_commands();
+    assert_eq!(tested, all.iter().map(String::as_str).collect(), "a row for every command");
+}
+
+#[test]
+fn errors_have_one_shape() {
+    let folder = folder_with_bundle();
+    for (code, command, arguments) in [
+        (1, Value::from("aegx init"), &["aegx", "init", "b"][..]),
+        (4, Value::from("aegx verify"), &["aegx", "verify", "\u{1b}[31mnowhere"]),
+        (4, Value::from("man"), &["man", "--out", "hello.txt/x"]),
+        (2, Value::Null, &["aegx", "verify"]),
+        (2, Value::Null, &["nothing\n\u{1b}[31m"]),
+        (2, Value::Null, &[]),
+    ] {
+        let ran = run(folder.path(), &[arguments, &["--json"]].concat());
+        let value = parse(&ran);
+        assert_eq!((ran.code, &value["command"]), (code, &command));
+        assert_eq!(value["ok"], false);
+        assert_eq!(keys(&value), BTreeSet::from(["command", "ok", "exit", "error"]));
+        assert_eq!(keys(&value["error"]), BTreeSet::from(["hint", "message"]));
+        assert!(value["error"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
+    }
+    let value = parse(&run(folder.path(), &["aegx", "verify", "--json"]));
+    let message = "the following required arguments were not provided: <BUNDLE>";
+    assert_eq!(value["error"]["message"], message);
+}
+
+#[test]
+fn a_failed_check_is_never_ok() {
+    let folder = folder_with_bundle();
+    edit(&folder.path().join("b/records.jsonl"), "\"inline\":1", "\"inline\":2");
+    for (command, code) in [("verify", 2), ("summarize", 0)] {
+        let ran = run(folder.path(), &["aegx", command, "b", "--json"]);
+        let value = parse(&ran);
+        assert_eq!((ran.code, &value["ok"]), (code, &Value::Bool(false)));
+        assert_eq!(value["verdict"], "FAIL");
+        let finding = &value["findings"][0];
+        assert_eq!(finding["check"], "record-id");
+        assert_eq!(
+            finding["place"],
+            serde_json::json!({"file":"records.jsonl","line":1,"index":0})
+        );
+        assert!(finding["expected"].is_string() && finding["found"].is_string());
+    }
+}
+
+#[test]
+fn notes_are_part_of_the_answer() {
+    let folder = folder_with_bundle();
+    let meta = r#"{"ts":"2026-01-31T12:00:00Z","a":1,"a":2}"#;
+    let add = ["aegx", "add-record", "b", "--type", "Rollback", "--principal", "SYS"];
+    let rest = ["--meta", meta, "--inline", "1.5", "--json"];
+    let value = parse(&run(folder.path(), &[&add[..], &rest].concat()));
+    assert_eq!(value["notes"].as_array().map(Vec::len), Some(2), "{value}");
+    succeed(folder.path(), &["aegx", "verify", "b"]);
+}

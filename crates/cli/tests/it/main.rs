@@ -1,0 +1,24 @@
+//! Tests of the real binary, one test binary.
+
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod evidence;
+#[cfg(test)]
+mod exit_codes;
+#[cfg(test)]
+mod help;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod json;
+#[cfg(test)]
+mod output;
+#[cfg(test)]
+mod repeat;
+#[cfg(test)]
+mod seals;
+#[cfg(test)]
+mod shared;
+#[cfg(test)]
+mod vectors;
