@@ -18,7 +18,6 @@ use crate::exit::Exit;
 
 /// What `wardkeep` can be asked to do.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it in a process")]
 pub(crate) enum Command {
     Aegx(aegx::Args),
     Completions(completions::Args),

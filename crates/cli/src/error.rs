@@ -182,7 +182,10 @@ impl From<StoreError> for CliError {
             ),
             StoreError::Newer { path, found } => Self::new(
                 Exit::Unreadable,
-                format!("`{}` has state version {found}, which is newer than this program", path.display()),
+                format!(
+                    "`{}` has state version {found}, which is newer than this program",
+                    path.display()
+                ),
                 "use a newer wardkeep",
             ),
             other => Self::new(Exit::Unreadable, other.to_string(), "run it again"),

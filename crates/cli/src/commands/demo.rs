@@ -32,8 +32,11 @@ struct Answer<'a> {
 type Play = fn(&mut Stage<'_>) -> Result<(), CliError>;
 
 /// Every scene: its name, its title and how it goes.
-const SCENES: &[(&str, &str, Play)] =
-    &[("evidence", "An agent's session is recorded, and someone wants it forgotten", evidence::play)];
+const SCENES: &[(&str, &str, Play)] = &[(
+    "evidence",
+    "An agent's session is recorded, and someone wants it forgotten",
+    evidence::play,
+)];
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let wanted = |name: &str| args.scene.as_deref().is_none_or(|scene| scene == name);
@@ -65,8 +68,12 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         let broken = scenes.iter().flat_map(|scene| &scene.steps).filter(|step| !step.held).count();
         verdict.bad("Something did not hold").plain(format!(": {broken} of {steps} steps."))
     });
-    context.ui.say("Try it: `wardkeep evidence append --type ToolCall --principal TOOL --inline '{}'`,");
-    context.ui.say("then `wardkeep evidence verify`, `wardkeep log`, `wardkeep evidence export my.zip`.");
+    context
+        .ui
+        .say("Try it: `wardkeep evidence append --type ToolCall --principal TOOL --inline '{}'`,");
+    context
+        .ui
+        .say("then `wardkeep evidence verify`, `wardkeep log`, `wardkeep evidence export my.zip`.");
     let exit = if held { Exit::Success } else { Exit::Failed };
     Ok(context.finish(exit, held, &Answer { held, scenes: &scenes }))
 }

@@ -63,7 +63,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         return Ok(context.done(&Answer { records, reindexed: false }));
     }
     let now = context.now()?;
-    let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
+    let time =
+        |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
     let filter = Filter {
         since: time(&args.since)?,
         until: time(&args.until)?,

@@ -26,7 +26,11 @@ impl TrustArgs {
     pub(crate) fn read(&self) -> Result<Trust, CliError> {
         Ok(Trust {
             log: self.log.as_deref().map(read_log_public).transpose()?,
-            witnesses: self.witness.iter().map(|text| parse_witness(text)).collect::<Result<_, _>>()?,
+            witnesses: self
+                .witness
+                .iter()
+                .map(|text| parse_witness(text))
+                .collect::<Result<_, _>>()?,
             demand_witnesses: true,
         })
     }

@@ -13,9 +13,12 @@ fn cases() {
         .register_bin("wardkeep", std::path::Path::new(BINARY))
         .register_bin("aegx", link(links.path(), "aegx"))
         .case("tests/cmd/*.trycmd");
-    for (variable, value) in
-        [("COLUMNS", "100"), ("CLICOLOR", "0"), ("WARDKEEP_STATE_DIR", "/nowhere")]
-    {
+    for (variable, value) in [
+        ("COLUMNS", "100"),
+        ("CLICOLOR", "0"),
+        ("WARDKEEP_STATE_DIR", "/nowhere"),
+        ("WARDKEEP_APPEND_ONLY", "0"),
+    ] {
         cases.env(variable, value);
     }
     cases.run();

@@ -88,7 +88,8 @@ fn lines_from_standard_input_are_kept_up_to_the_first_bad_one() {
         .spawn()
         .unwrap();
     let good = r#"{"type":"ToolCall","principal":"TOOL","inline":{"n":1},"session":"s"}"#;
-    let input = format!("{good}\n{good}\n{{\"type\":\"Nonsense\",\"principal\":\"TOOL\"}}\n{good}\n");
+    let input =
+        format!("{good}\n{good}\n{{\"type\":\"Nonsense\",\"principal\":\"TOOL\"}}\n{good}\n");
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.stdout.lines().count()), (1, 2), "{ran:?}");
@@ -116,10 +117,8 @@ fn verify_says_how_far_each_protection_reaches() {
     let other = tempfile::tempdir().unwrap();
     sealed_state(other.path());
     let keys = other.path().join("state/log.pub");
-    let ran = run(
-        folder.path(),
-        &with_state(&["evidence", "verify", "--log", keys.to_str().unwrap()]),
-    );
+    let ran =
+        run(folder.path(), &with_state(&["evidence", "verify", "--log", keys.to_str().unwrap()]));
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("seal-origin"));
     // A witness that is demanded and never asked.
@@ -132,10 +131,17 @@ fn verify_says_how_far_each_protection_reaches() {
 fn a_changed_journal_fails_with_the_name_of_the_check() {
     let folder = tempfile::tempdir().unwrap();
     sealed_state(folder.path());
-    edit(&folder.path().join("state/journal/00000001.jsonl"), "\"session\":\"odd\"", "\"session\":\"eve\"");
+    edit(
+        &folder.path().join("state/journal/00000001.jsonl"),
+        "\"session\":\"odd\"",
+        "\"session\":\"eve\"",
+    );
     let ran = run(folder.path(), &with_state(&["evidence", "verify"]));
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.starts_with("journal/00000001.jsonl line 2 (index 1): record-id: "), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("journal/00000001.jsonl line 2 (index 1): record-id: "),
+        "{ran:?}"
+    );
     assert!(ran.stdout.starts_with("Verification: FAIL\n"));
     let report = json(folder.path(), &["evidence", "verify"]);
     assert_eq!((&report["ok"], &report["exit"]), (&Value::Bool(false), &Value::from(2)));
@@ -249,7 +255,9 @@ fn the_demo_holds_says_why_and_leaves_nothing() {
         .unwrap();
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(is_harmless(&ran.stdout));
-    for check in ["record-id", "entry-index", "seal-truncated", "seal-root", "seal-epoch-key", "rollback"] {
+    for check in
+        ["record-id", "entry-index", "seal-truncated", "seal-root", "seal-epoch-key", "rollback"]
+    {
         assert!(ran.stdout.contains(&format!("{check}: ")), "{check}: {}", ran.stdout);
     }
     assert!(ran.stdout.contains("Everything held"));

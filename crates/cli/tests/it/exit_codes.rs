@@ -55,7 +55,16 @@ const TABLE: &[(i32, &[&str])] = &[
     (1, &["aegx", "add-record", "b", "--type", "Rollback", "--principal", "SYS", "--meta", META]),
     (1, &["aegx", "verify", "b", "--witness", "nobody"]),
     (1, &["aegx", "verify", "b", "--log", "hello.txt"]),
+    (1, &["--state-dir", "s", "evidence", "anchor", "remove", "nobody"]),
+    (1, &["--state-dir", "s", "evidence", "anchor", "clear", "nobody", "--yes"]),
+    (1, &["--state-dir", "s", "witness", "serve", "--listen", "0.0.0.0:0"]),
+    (1, &["--state-dir", "s", "witness", "key", "--name", "a b"]),
     (2, &[]),
+    (2, &["--state-dir", "s", "evidence", "anchor", "add", "x"]),
+    (2, &["--state-dir", "s", "evidence", "anchor", "add", "x", "--file", "a", "--git", "b"]),
+    (2, &["--state-dir", "s", "evidence", "anchor", "add", "x", "--witness", "http://a"]),
+    (2, &["--state-dir", "s", "log", "--type", "Nothing"]),
+    (2, &["--state-dir", "s", "log", "0123456789", "--limit", "1"]),
     (2, &["aegx"]),
     (2, &["nothing"]),
     (2, &["aegx", "verify"]),
@@ -85,6 +94,10 @@ const TABLE: &[(i32, &[&str])] = &[
     (4, &["aegx", "export", "b", "nowhere/new.zip"]),
     (4, &["aegx", "init", "hello.txt/b"]),
     (4, &["man", "--out", "hello.txt/pages"]),
+    (4, &["--state-dir", "nowhere", "log"]),
+    (4, &["--state-dir", "nowhere", "evidence", "anchor", "push"]),
+    (4, &["witness", "key", "--dir", "hello.txt"]),
+    (4, &["witness", "serve", "--dir", "w", "--listen", "127.0.0.1:0", "--log", "nowhere"]),
 ];
 
 #[test]

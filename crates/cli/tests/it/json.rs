@@ -29,10 +29,18 @@ const TABLE: &[(&str, &[&str], &str)] = &[
         &["--state-dir", "state", "--type", "Rollback", "--principal", "SYS", "--inline", "{}"],
         "appended index recordId",
     ),
-    ("evidence check", &["p.tlog-proof"], "index log pinned proof record recordId refused size verdict witnesses"),
+    (
+        "evidence check",
+        &["p.tlog-proof"],
+        "index log pinned proof record recordId refused size verdict witnesses",
+    ),
     ("evidence compare", &["head", "head", "--log", "state/log.pub"], "comparison detail"),
     ("evidence export", &["--state-dir", "state", "e"], "bundle exported part"),
-    ("evidence prove", &["--state-dir", "state", "PROVED", "--out", "q.tlog-proof"], "bytes index proof recordId"),
+    (
+        "evidence prove",
+        &["--state-dir", "state", "PROVED", "--out", "q.tlog-proof"],
+        "bytes index proof recordId",
+    ),
     ("evidence reindex", &["--state-dir", "state"], "records"),
     ("evidence seal", &["--state-dir", "state"], "epoch log next_due sealed size"),
     (
@@ -41,8 +49,19 @@ const TABLE: &[(&str, &[&str], &str)] = &[
         "by_principal by_type findings first head last more_findings open_tail_bytes records recoveries \
          seals segments state_dir verdict",
     ),
+    (
+        "evidence anchor add",
+        &["here", "--file", "anchor", "--create", "--state-dir", "anchored"],
+        "log name place",
+    ),
+    ("evidence anchor list", &["--state-dir", "anchored"], "anchors"),
+    ("evidence anchor push", &["--state-dir", "anchored"], "anchors epoch size"),
+    ("evidence anchor clear", &["here", "--yes", "--state-dir", "anchored"], "cleared name"),
+    ("evidence anchor remove", &["here", "--state-dir", "anchored"], "name"),
+    ("log", &["--state-dir", "anchored"], "records reindexed"),
     ("man", &[], "page"),
     ("man", &["--out", "pages"], "directory pages"),
+    ("witness key", &["--dir", "witness"], "directory key name"),
 ];
 
 fn parse(ran: &Ran) -> Value {
@@ -70,7 +89,8 @@ fn every_command_has_its_documented_keys() {
     };
     std::fs::write(folder.path().join("head"), text).unwrap();
     for (command, arguments, expected) in TABLE {
-        let arguments = arguments.iter().map(|word| if *word == "PROVED" { &ids[1] } else { *word });
+        let arguments =
+            arguments.iter().map(|word| if *word == "PROVED" { &ids[1] } else { *word });
         let words: Vec<&str> = command.split(' ').chain(arguments).collect();
         let value = parse(&run(folder.path(), &[&words[..], &["--json"]].concat()));
         assert_eq!((&value["command"], &value["ok"]), (&Value::from(*command), &Value::Bool(true)));
@@ -81,9 +101,24 @@ fn every_command_has_its_documented_keys() {
             assert!(docs.contains(&format!("`{key}`")), "docs/cli.md does not tell of `{key}`");
         }
     }
-    let tested: BTreeSet<&str> = TABLE.iter().map(|(command, ..)| *command).collect();
+    // It prints its object and goes on: `a_witness_says_when_it_is_ready`.
+    let tested: BTreeSet<&str> =
+        TABLE.iter().map(|(command, ..)| *command).chain(["witness serve"]).collect();
     let all = leaf_commands();
     assert_eq!(tested, all.iter().map(String::as_str).collect(), "a row for every command");
+}
+
+#[test]
+fn a_witness_says_when_it_is_ready() {
+    let scene = crate::state::Scene::new();
+    let witness = scene.witness("s", &[]);
+    let expected = "accept_new address command directory exit key logs name ok url";
+    assert_eq!(keys(&witness.ready), expected.split(' ').collect());
+    assert_eq!(witness.ready["command"], "witness serve");
+    let docs = include_str!("../../../../docs/cli.md");
+    for key in keys(&witness.ready) {
+        assert!(docs.contains(&format!("`{key}`")), "docs/cli.md does not tell of `{key}`");
+    }
 }
 
 #[test]

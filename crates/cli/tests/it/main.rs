@@ -1,6 +1,8 @@
 //! Tests of the real binary, one test binary.
 
 #[cfg(test)]
+mod anchors;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod evidence;
@@ -13,6 +15,8 @@ mod hostile;
 #[cfg(test)]
 mod json;
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod output;
 #[cfg(test)]
 mod repeat;
@@ -21,4 +25,8 @@ mod seals;
 #[cfg(test)]
 mod shared;
 #[cfg(test)]
+mod state;
+#[cfg(test)]
 mod vectors;
+#[cfg(test)]
+mod witness;

@@ -1,7 +1,5 @@
 //! Anchors and the witness, over real files, processes and loopback sockets.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
-
 mod file;
 mod git;
 mod outbox;

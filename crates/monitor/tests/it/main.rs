@@ -1,7 +1,12 @@
 //! Integration tests of the monitor crate, one binary.
 
+#[cfg(test)]
 mod anchor;
+#[cfg(test)]
 mod faults;
+#[cfg(test)]
 mod journal;
+#[cfg(test)]
 mod seals;
+#[cfg(test)]
 mod shared;

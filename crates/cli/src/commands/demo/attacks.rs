@@ -56,8 +56,7 @@ pub(super) fn rewrite(state: &Path) -> io::Result<()> {
     for (index, line) in text.lines().enumerate() {
         let Some(JournalLine { entry, record }) = parse_line(line.as_bytes()) else { continue };
         let old = record.id;
-        let parents =
-            record.parents.iter().map(|id| *renamed.get(id).unwrap_or(id)).collect();
+        let parents = record.parents.iter().map(|id| *renamed.get(id).unwrap_or(id)).collect();
         let record = innocent(NewRecord {
             kind: record.kind,
             principal: record.principal,

@@ -133,11 +133,10 @@ fn append_lines(context: &mut Context, store: &Store) -> Result<Exit, CliError> 
     let mut appended = 0;
     for number in 1u64.. {
         line.clear();
-        let read = input
-            .by_ref()
-            .take(MAX_RECORD_BYTES as u64 * 2)
-            .read_until(b'\n', &mut line)
-            .map_err(|error| CliError::io("read", std::path::Path::new("standard input"), &error))?;
+        let read =
+            input.by_ref().take(MAX_RECORD_BYTES as u64 * 2).read_until(b'\n', &mut line).map_err(
+                |error| CliError::io("read", std::path::Path::new("standard input"), &error),
+            )?;
         if read == 0 {
             break;
         }

@@ -47,13 +47,12 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         .map_err(|error| ProveError::Refused(error.to_string()))
         .and_then(|proof| check(&proof, &trust))
         .and_then(|proven| {
-            let named = trust.witnesses.iter().find(|key| {
-                !proven.witnesses.iter().any(|reach| reach.name == key.name())
-            });
+            let named = trust
+                .witnesses
+                .iter()
+                .find(|key| !proven.witnesses.iter().any(|reach| reach.name == key.name()));
             match named {
-                Some(key) => {
-                    Err(ProveError::Refused(format!("{} did not cosign it", key.name())))
-                }
+                Some(key) => Err(ProveError::Refused(format!("{} did not cosign it", key.name()))),
                 None => Ok(proven),
             }
         });
@@ -65,7 +64,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             let mut record = Vec::new();
             proven.record.write_line(&mut record);
             let record: Option<serde_json::Value> = serde_json::from_slice(&record).ok();
-            let pretty = record.as_ref().and_then(|record| serde_json::to_string_pretty(record).ok());
+            let pretty =
+                record.as_ref().and_then(|record| serde_json::to_string_pretty(record).ok());
             for line in pretty.iter().flat_map(|text| text.lines()) {
                 context.ui.say(line);
             }

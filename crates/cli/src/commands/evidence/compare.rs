@@ -60,7 +60,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         HeadComparison::Undecided { smaller, larger } => (
             "undecided",
             Exit::Refused,
-            format!("{smaller} and {larger} records: only the log itself can show that one continues the other"),
+            format!(
+                "{smaller} and {larger} records: only the log itself can show that one continues the other"
+            ),
         ),
         HeadComparison::OtherLog { first, second } => {
             ("unusable", Exit::Refused, format!("they are of `{first}` and `{second}`"))

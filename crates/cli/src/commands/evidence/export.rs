@@ -52,7 +52,8 @@ struct Answer {
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let reader = context.open_reader()?;
     let now = context.now()?;
-    let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
+    let time =
+        |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
     let selection = Selection {
         filter: Filter {
             since: time(&args.since)?,

@@ -7,9 +7,9 @@ use wardkeep_evidence::check::{Check, Finding, Findings, Mode, Place};
 use wardkeep_evidence::note::VerifierKey;
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_evidence::verify::{SealReport, Trust};
+use wardkeep_monitor::anchor::Surroundings;
 use wardkeep_monitor::anchor::outbox::Outbox;
 use wardkeep_monitor::anchor::outbox::Place as AnchorPlace;
-use wardkeep_monitor::anchor::Surroundings;
 use wardkeep_monitor::store::StoreReader;
 use wardkeep_monitor::verify::JournalReport;
 
@@ -126,7 +126,10 @@ pub(super) fn reach(report: &JournalReport, trust: &Trust) -> Vec<Vec<Line>> {
                 "signed",
                 match when {
                     Some(when) if seals.signed_to > 0 => {
-                        format!("to record {} by {} seals, the last for {when}", seals.signed_to, seals.seals)
+                        format!(
+                            "to record {} by {} seals, the last for {when}",
+                            seals.signed_to, seals.seals
+                        )
                     }
                     _ => format!("nothing yet, {} seals", seals.seals),
                 },

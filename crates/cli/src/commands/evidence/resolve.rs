@@ -101,7 +101,8 @@ pub(crate) fn require_parents(reader: &StoreReader, parents: &[RecordId]) -> Res
                 .ok()
                 .flatten()
                 .and_then(|location| reader.folder().read_line(location).ok());
-            if line.is_some_and(|line| parse_line(&line).is_some_and(|line| line.record.id == *id)) {
+            if line.is_some_and(|line| parse_line(&line).is_some_and(|line| line.record.id == *id))
+            {
                 missing.remove(id);
             }
         }

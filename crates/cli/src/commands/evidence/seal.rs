@@ -36,7 +36,9 @@ pub(crate) fn run(context: &mut Context, _: Args) -> Result<Exit, CliError> {
     }
     let next_due = store.next_seal();
     match &seal {
-        Some(seal) => context.ui.answer(format!("sealed {} records, epoch {}", seal.size, seal.epoch)),
+        Some(seal) => {
+            context.ui.answer(format!("sealed {} records, epoch {}", seal.size, seal.epoch))
+        }
         None => context.ui.answer("nothing is due".to_owned()),
     }
     if let Some(due) = next_due {

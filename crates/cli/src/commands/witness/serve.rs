@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::{CliError, reason};
 use crate::exit::Exit;
 
-/// Serves as a witness over HTTP: cosigns the seals of other logs as long as each continues the last
+/// Serves over HTTP: cosigns the seals of other logs, each only if it continues the last
 ///
 /// Speaks C2SP tlog-witness. For each log it keeps the last checkpoint it signed, on disk before it
 /// answers, and demands a proof that the next one continues it: a log that was cut off, put back
@@ -62,12 +62,11 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let time = clock.clone();
     let remarks = context.ui.remarks();
     let now = move || u64::try_from(time.now().unix()).unwrap_or(0);
-    let server =
-        WitnessServer::open(&identity.directory, signing_key, logs, args.accept_new, now)?
-            .with_observer(move |served| {
-                let (peer, method, target) = (served.peer, served.method, served.target);
-                remarks.line(&format!("{} {peer} {method} {target} {}", clock.now(), served.status));
-            });
+    let server = WitnessServer::open(&identity.directory, signing_key, logs, args.accept_new, now)?
+        .with_observer(move |served| {
+            let (peer, method, target) = (served.peer, served.method, served.target);
+            remarks.line(&format!("{} {peer} {method} {target} {}", clock.now(), served.status));
+        });
     let listen = |error| CliError {
         hint: "give an address of this machine and a port that is free".to_owned(),
         ..CliError::from(ServerError::Listen(error))
@@ -80,9 +79,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let url = format!("http://{address}");
     context.ui.answer(format!("Listening: {url}"));
     context.ui.answer(format!("Key: {key}"));
-    context.ui.say(format!(
-        "To use it: wardkeep evidence anchor add NAME --witness {url} --key {key}"
-    ));
+    context
+        .ui
+        .say(format!("To use it: wardkeep evidence anchor add NAME --witness {url} --key {key}"));
     if known == 0 && !args.accept_new {
         context.ui.note(
             "it works only for logs it has learned before: name others with --log, or give --accept-new",
@@ -104,12 +103,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
 
 /// The addresses that `text` stands for, all on this machine alone unless `public`.
 fn resolve(text: &str, public: bool) -> Result<Vec<SocketAddr>, CliError> {
-    let addresses: Vec<SocketAddr> = text.to_socket_addrs().map(Iterator::collect).map_err(|_| {
-        CliError::refused(
-            format!("`{text}` is no address to listen on"),
-            "give one like 127.0.0.1:8765 or [::1]:8765",
-        )
-    })?;
+    let addresses: Vec<SocketAddr> =
+        text.to_socket_addrs().map(Iterator::collect).map_err(|_| {
+            CliError::refused(
+                format!("`{text}` is no address to listen on"),
+                "give one like 127.0.0.1:8765 or [::1]:8765",
+            )
+        })?;
     if public || addresses.iter().all(|address| address.ip().is_loopback()) {
         return Ok(addresses);
     }

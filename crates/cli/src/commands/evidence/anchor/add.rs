@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use serde::Serialize;
+use wardkeep_evidence::note::VerifierKey;
 use wardkeep_evidence::seal::LogPublic;
 use wardkeep_monitor::anchor::Anchor as _;
 use wardkeep_monitor::anchor::file::FileAnchor;
-use wardkeep_monitor::anchor::outbox::{AnchorConfig, ConfigError, Place};
+use wardkeep_monitor::anchor::outbox::{AnchorConfig, Place};
 
 use super::open;
 use crate::context::Context;
@@ -65,15 +66,12 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     })?;
     let mut outbox = open(context)?;
     let name = args.name;
-    if outbox.list().iter().any(|status| status.config.name == name) {
-        return Err(ConfigError::Doubled { name }.into());
-    }
-    let anchor = AnchorConfig { name: name.clone(), place: place.clone() };
+    outbox.add(AnchorConfig { name: name.clone(), place: place.clone() })?;
     if let Place::File { path } = &place {
-        // Refused before a file is made for it, and added before that is known to work.
-        check_file(&anchor, Path::new(path), args.create, &public)?;
+        // A file is made only for a name that can be used, and a name kept only with its file.
+        let checked = check_file(&name, Path::new(path), args.create, &public);
+        checked.or_else(|error| outbox.remove(&name).map_err(CliError::from).and(Err(error)))?;
     }
-    outbox.add(anchor)?;
     context.ui.say(format!("Added: {name}"));
     if matches!(place, Place::Witness { .. }) {
         context.ui.say("The witness must know this log: it runs with --accept-new, or its owner");
@@ -86,8 +84,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
 
 fn place(args: &Args) -> Result<Place, CliError> {
     if let Some(path) = &args.file {
-        let path =
-            std::path::absolute(path).map_err(|error| CliError::io("find", path, &error))?;
+        let path = std::path::absolute(path).map_err(|error| CliError::io("find", path, &error))?;
         let path = path.into_os_string().into_string().map_err(|path| {
             CliError::refused(
                 format!("`{}` is not UTF-8", path.display()),
@@ -100,18 +97,19 @@ fn place(args: &Args) -> Result<Place, CliError> {
         return Ok(Place::Git { url: url.clone(), branch: args.branch.clone() });
     }
     // INVARIANT: clap takes exactly one of the three, and a witness only with its key.
-    let (url, key) = (args.witness.clone(), args.key.clone());
-    Ok(Place::Witness { url: url.unwrap_or_default(), key: key.unwrap_or_default() })
+    let key = args.key.clone().unwrap_or_default();
+    if VerifierKey::parse(&key).is_err() {
+        return Err(CliError::refused(
+            format!("`{key}` is no key of a witness"),
+            "copy the whole line that `wardkeep witness key` prints there, like `NAME+ID+KEY`",
+        ));
+    }
+    Ok(Place::Witness { url: args.witness.clone().unwrap_or_default(), key })
 }
 
 /// Makes the file if that is wanted, and reads it.
-fn check_file(
-    anchor: &AnchorConfig,
-    path: &Path,
-    create: bool,
-    public: &LogPublic,
-) -> Result<(), CliError> {
-    let mut file = FileAnchor::new(&anchor.name, path)?;
+fn check_file(name: &str, path: &Path, create: bool, public: &LogPublic) -> Result<(), CliError> {
+    let mut file = FileAnchor::new(name, path)?;
     if create {
         file.create()?;
     }

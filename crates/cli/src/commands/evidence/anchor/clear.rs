@@ -34,15 +34,17 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let name = args.name;
     let alarm = find(&outbox, &name)?.state.alarm;
     if !args.yes {
-        let message = match alarm {
-            Some(alarm) => format!("`{name}` reported {}", words(alarm)),
-            None => format!("`{name}` reported nothing; clearing forgets how far it has come"),
-        };
-        return Err(CliError::refused(
-            message,
-            "keep both copies and find out why; if you know, run it again with --yes: this machine \
-             then forgets it, and the anchor does not",
-        ));
+        return Err(match alarm {
+            Some(alarm) => CliError::refused(
+                format!("`{name}` reported {}", words(alarm)),
+                "keep both copies and find out why; if you know, run it again with --yes: this \
+                 machine then forgets it, and the anchor does not",
+            ),
+            None => CliError::refused(
+                format!("`{name}` reported nothing"),
+                "with --yes this machine forgets how far it has come, for use with another log",
+            ),
+        });
     }
     outbox.clear(&name)?;
     context.ui.say(format!("Cleared: {name}"));

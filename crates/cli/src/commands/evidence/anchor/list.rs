@@ -53,7 +53,8 @@ pub(crate) fn run(context: &mut Context, _: Args) -> Result<Exit, CliError> {
             ));
         }
     }
-    let anchors = statuses.iter().map(|status| Listed { config: status.config, state: status.state });
+    let anchors =
+        statuses.iter().map(|status| Listed { config: status.config, state: status.state });
     let answer = Answer { anchors: anchors.collect() };
     Ok(context.finish(Exit::Success, calm, &answer))
 }

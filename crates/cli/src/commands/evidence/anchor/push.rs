@@ -28,7 +28,7 @@ use crate::ui::Line;
 pub(crate) struct Args {
     /// Only these anchors
     names: Vec<String>,
-    /// Try also those that have the seal or are left alone for a while
+    /// Ask also those that have the seal already or are left alone for a while
     #[arg(long)]
     force: bool,
 }
@@ -153,17 +153,14 @@ impl Newest {
 }
 
 impl Pushed {
-    fn new(
-        name: &str,
-        kind: &'static str,
-        state: &AnchorState,
-        tried: Option<&Outcome>,
-    ) -> Self {
+    fn new(name: &str, kind: &'static str, state: &AnchorState, tried: Option<&Outcome>) -> Self {
         let failing = state.failures > 0;
         let (result, error) = match tried.map(|outcome| &outcome.result) {
             Some(Ok(_)) => ("pushed", None),
             Some(Err(error)) => (error.kind(), Some(error.to_string())),
-            None if failing => ("waiting", state.last_failure.as_ref().map(|last| last.message.clone())),
+            None if failing => {
+                ("waiting", state.last_failure.as_ref().map(|last| last.message.clone()))
+            }
             None => ("current", None),
         };
         // Kept with the state, unless that could not be written.
