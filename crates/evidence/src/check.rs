@@ -109,6 +109,8 @@ checks! {
     EntryField = "entry-field", Parse, Both;
     /// A member of an entry is of the right kind and the wrong form.
     EntrySchema = "entry-schema", Schema, Both;
+    /// `ts` of an entry is spelled right but is no date.
+    EntryTimestamp = "entry-timestamp", Integrity, Strict;
     /// A key stands twice in an entry.
     EntryDuplicateKey = "entry-duplicate-key", Integrity, Strict;
     /// An entry has a member that the format does not know.

@@ -93,7 +93,8 @@ impl Entry {
         let record = RecordId(hash::decode_hex(text(b"\",\"recordId\":\"", 64)?)?);
         let previous = EntryHash(hash::decode_hex(text(b"\",\"prev\":\"", 64)?)?);
         let hash = EntryHash(hash::decode_hex(text(b"\",\"entryHash\":\"", 64)?)?);
-        (rest == b"\"}" && time::is_normal_spelling(timestamp)).then(|| Self {
+        let usual = time::is_normal_spelling(timestamp) && time::is_date(timestamp);
+        (usual && rest == b"\"}").then(|| Self {
             index,
             timestamp: timestamp.to_owned(),
             record,
@@ -142,6 +143,8 @@ impl Entry {
             Some(Value::String(text)) => {
                 if !time::is_normal_spelling(&text) {
                     report(Check::EntrySchema, "`ts` like 2026-01-31T12:00:00Z", &text);
+                } else if !time::is_date(&text) {
+                    report(Check::EntryTimestamp, "a date and time", &text);
                 }
                 Some(text.into_owned())
             }

@@ -582,7 +582,7 @@ fn read_meta<'a>(value: Option<Value<'a>>, report: Report<'_>) -> Option<Object<
     };
     match meta.get("ts") {
         Some(Value::String(text)) if time::is_normal_spelling(text) => {
-            if time::normalise(text).is_none() {
+            if !time::is_date(text) {
                 report(Check::RecordTimestamp, "a date and time", text);
             }
         }

@@ -67,6 +67,12 @@ pub fn is_normal_spelling(text: &str) -> bool {
         })
 }
 
+/// Whether `text` is an RFC 3339 timestamp of a day and second that exist.
+#[must_use]
+pub fn is_date(text: &str) -> bool {
+    parse_rfc3339(text).is_some()
+}
+
 /// The normal spelling of an RFC 3339 timestamp: UTC, fraction cut off; `None` if it is not one.
 #[must_use]
 pub fn normalise(text: &str) -> Option<String> {

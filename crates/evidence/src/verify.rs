@@ -2,6 +2,7 @@
 
 mod ids;
 mod lines;
+mod part;
 mod pipeline;
 mod seals;
 
@@ -10,10 +11,10 @@ use std::io::Read;
 
 pub use ids::{Ids, TooMany};
 pub use lines::{EntryLine, RecordLine, check_entry_line, check_record_line};
+pub use part::{PART, PART_ENTRIES, PartDescription, PartReport};
 pub use pipeline::{Chunk, Ending, MAX_LINE_BYTES, each_chunk};
 pub use seals::{
-    CHECKPOINTS, COSIGNED, LOG_PUBLIC, PART, PART_ENTRIES, PartDescription, PartReport, SealCheck,
-    SealReport, Trust, WitnessReach, check_notes,
+    CHECKPOINTS, COSIGNED, LOG_PUBLIC, SealCheck, SealReport, Trust, WitnessReach, check_notes,
 };
 
 use self::lines::{EntryBatch, RecordBatch};

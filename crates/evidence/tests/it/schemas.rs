@@ -171,7 +171,8 @@ fn what_breaks_the_form_does_not_validate() {
         ("unknown member of the record", |j| j["record"]["x"] = 1.into()),
         ("unknown member of the entry", |j| j["entry"]["x"] = 1.into()),
     ];
-    let tables: [(&str, &Value, &[(&str, Edit)]); 7] = [
+    type Table<'a> = (&'a str, &'a Value, &'a [(&'a str, Edit)]);
+    let tables: [Table<'_>; 7] = [
         ("record.schema.json", &records[1], record_edits),
         ("record.schema.json", &records[3], blob_edits),
         ("audit-entry.schema.json", &entry, entry_edits),

@@ -135,7 +135,10 @@ fn canonical_cases() -> Vec<(Vec<u8>, Option<String>)> {
     }
     for (input, canonical) in [
         (r#""\b\f\/\"\\""#, r#""\u0008\u000c/\"\\""#),
-        (r#""\u007f\u0080\u00a0\u2028\u2029\ufeff""#, "\"\u{7f}\u{80}\u{a0}\u{2028}\u{2029}\u{feff}\""),
+        (
+            r#""\u007f\u0080\u00a0\u2028\u2029\ufeff""#,
+            "\"\u{7f}\u{80}\u{a0}\u{2028}\u{2029}\u{feff}\"",
+        ),
         (r#""\u0041\u00E9""#, "\"A\u{e9}\""),
         (r#""\ud83d\ude00""#, "\"\u{1f600}\""),
         (r#""\udbff\udfff""#, "\"\u{10ffff}\""),
@@ -164,7 +167,10 @@ fn canonical_cases() -> Vec<(Vec<u8>, Option<String>)> {
     // Order of keys: by the bytes of the key as given, so private use before astral; the text of a
     // key is its normal form; of equal keys the last counts.
     for (input, canonical) in [
-        (r#"{"\ud800\udc00":1,"\ue000":2,"\uffff":3}"#, "{\"\u{e000}\":2,\"\u{ffff}\":3,\"\u{10000}\":1}"),
+        (
+            r#"{"\ud800\udc00":1,"\ue000":2,"\uffff":3}"#,
+            "{\"\u{e000}\":2,\"\u{ffff}\":3,\"\u{10000}\":1}",
+        ),
         (r#"{"b":1,"a":2,"":3,"aa":4,"A":5}"#, r#"{"":3,"A":5,"a":2,"aa":4,"b":1}"#),
         (r#"{"10":1,"9":2,"1":3}"#, r#"{"1":3,"10":1,"9":2}"#),
         (r#"{"a\u0000":1,"a":2}"#, r#"{"a":2,"a\u0000":1}"#),
@@ -179,7 +185,10 @@ fn canonical_cases() -> Vec<(Vec<u8>, Option<String>)> {
         ("[[],[[]],{\"a\":[]}]", "[[],[[]],{\"a\":[]}]"),
         ("true", "true"),
         (r#"{"$serde_json::private::Number":"1"}"#, r#"{"$serde_json::private::Number":"1"}"#),
-        (r#"{"$serde_json::private::RawValue":"[1]"}"#, r#"{"$serde_json::private::RawValue":"[1]"}"#),
+        (
+            r#"{"$serde_json::private::RawValue":"[1]"}"#,
+            r#"{"$serde_json::private::RawValue":"[1]"}"#,
+        ),
     ] {
         good(input, canonical);
     }
@@ -194,17 +203,60 @@ fn canonical_cases() -> Vec<(Vec<u8>, Option<String>)> {
     bad(deep(129).as_bytes());
     bad(objects(128).as_bytes());
     for input in [
-        "", " ", "nul", "True", "01", "-01", "+1", ".5", "1.", "1e", "1e+", "0x10", "NaN",
-        "Infinity", "-", "1e309", "-1e309", "1e400", "1.7976931348623159e308", "[1,]", "[,1]",
-        "{\"a\":1,}", "{a:1}", "{'a':1}", "{\"a\" 1}", "[1 2]", "1 2", "[] []", "// x\n1",
-        "\u{feff}1", "\"", "\"a", "\"\\x\"", "\"\\u12\"", "\"\\u123g\"", "\"\n\"", "\"\t\"",
-        r#""\ud800""#, r#""\udc00""#, r#""\ud800x""#, r#""\ud800\u0041""#, r#""\udc00\ud800""#,
-        r#""\ud800\ud800""#, r#"{"\ud83d":1}"#, "\"\u{0}\"",
+        "",
+        " ",
+        "nul",
+        "True",
+        "01",
+        "-01",
+        "+1",
+        ".5",
+        "1.",
+        "1e",
+        "1e+",
+        "0x10",
+        "NaN",
+        "Infinity",
+        "-",
+        "1e309",
+        "-1e309",
+        "1e400",
+        "1.7976931348623159e308",
+        "[1,]",
+        "[,1]",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{'a':1}",
+        "{\"a\" 1}",
+        "[1 2]",
+        "1 2",
+        "[] []",
+        "// x\n1",
+        "\u{feff}1",
+        "\"",
+        "\"a",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "\"\\u123g\"",
+        "\"\n\"",
+        "\"\t\"",
+        r#""\ud800""#,
+        r#""\udc00""#,
+        r#""\ud800x""#,
+        r#""\ud800\u0041""#,
+        r#""\udc00\ud800""#,
+        r#""\ud800\ud800""#,
+        r#"{"\ud83d":1}"#,
+        "\"\u{0}\"",
     ] {
         bad(input.as_bytes());
     }
     for input in [
-        &b"\"\xff\""[..], b"\"\xc0\x80\"", b"\"\xed\xa0\x80\"", b"\"\xf5\x80\x80\x80\"", b"\"\xe2\x82\"",
+        &b"\"\xff\""[..],
+        b"\"\xc0\x80\"",
+        b"\"\xed\xa0\x80\"",
+        b"\"\xf5\x80\x80\x80\"",
+        b"\"\xe2\x82\"",
         b"\xff\xfe1\x00",
     ] {
         bad(input);
@@ -217,20 +269,23 @@ fn canonical_vectors() {
     let cases = canonical_cases();
     let inputs: BTreeSet<_> = cases.iter().map(|(input, _)| input).collect();
     assert_eq!(inputs.len(), cases.len(), "an input stands twice");
-    bless_lines("canonical.jsonl", cases.into_iter().map(|(input, canonical)| {
-        let mut line = match String::from_utf8(input) {
-            Ok(text) => json!({"input": text}),
-            Err(error) => json!({"input_base64": STANDARD.encode(error.into_bytes())}),
-        };
-        match canonical {
-            Some(text) => {
-                line["sha256"] = encode_hex(&sha256(text.as_bytes())).into();
-                line["canonical"] = text.into();
+    bless_lines(
+        "canonical.jsonl",
+        cases.into_iter().map(|(input, canonical)| {
+            let mut line = match String::from_utf8(input) {
+                Ok(text) => json!({"input": text}),
+                Err(error) => json!({"input_base64": STANDARD.encode(error.into_bytes())}),
+            };
+            match canonical {
+                Some(text) => {
+                    line["sha256"] = encode_hex(&sha256(text.as_bytes())).into();
+                    line["canonical"] = text.into();
+                }
+                None => line["error"] = true.into(),
             }
-            None => line["error"] = true.into(),
-        }
-        line
-    }));
+            line
+        }),
+    );
     let mut wrong = Vec::new();
     for line in read_lines("canonical.jsonl") {
         let input = match line["input"].as_str() {
@@ -357,28 +412,31 @@ fn read_files(folder: &Path) -> Files {
 
 #[test]
 fn tampered_vectors() {
-    bless_lines("tampered.jsonl", all_rows().map(|(row, trusting)| {
-        let (before, after) = (row.base.files(), row.tampered());
-        let names: BTreeSet<_> = before.0.keys().chain(after.0.keys()).collect();
-        let mut changed = serde_json::Map::new();
-        for name in names {
-            if before.0.get(name) == after.0.get(name) {
-                continue;
+    bless_lines(
+        "tampered.jsonl",
+        all_rows().map(|(row, trusting)| {
+            let (before, after) = (row.base.files(), row.tampered());
+            let names: BTreeSet<_> = before.0.keys().chain(after.0.keys()).collect();
+            let mut changed = serde_json::Map::new();
+            for name in names {
+                if before.0.get(name) == after.0.get(name) {
+                    continue;
+                }
+                let content = after.0.get(name).map(|bytes| match std::str::from_utf8(bytes) {
+                    Ok(text) => json!({"text": text}),
+                    Err(_) => json!({"base64": STANDARD.encode(bytes)}),
+                });
+                changed.insert(name.clone(), content.unwrap_or(Json::Null));
             }
-            let content = after.0.get(name).map(|bytes| match std::str::from_utf8(bytes) {
-                Ok(text) => json!({"text": text}),
-                Err(_) => json!({"base64": STANDARD.encode(bytes)}),
-            });
-            changed.insert(name.clone(), content.unwrap_or(Json::Null));
-        }
-        let mut line = row_of(row.name, trusting, &after);
-        let object = line.as_object_mut().unwrap();
-        let name = object.remove("path").unwrap();
-        object.insert("name".to_owned(), name);
-        object.insert("base".to_owned(), format!("bundles/{}", row.base.name()).into());
-        object.insert("files".to_owned(), changed.into());
-        line
-    }));
+            let mut line = row_of(row.name, trusting, &after);
+            let object = line.as_object_mut().unwrap();
+            let name = object.remove("path").unwrap();
+            object.insert("name".to_owned(), name);
+            object.insert("base".to_owned(), format!("bundles/{}", row.base.name()).into());
+            object.insert("files".to_owned(), changed.into());
+            line
+        }),
+    );
 
     let mut count = 0;
     for line in read_lines("tampered.jsonl") {
@@ -450,13 +508,16 @@ fn tree_vectors() {
             consistency.push(json!({"old": old, "new": size, "proof": texts(&proof)}));
         }
     }
-    bless_json("tree.json", &json!({
-        "data_hex": data.iter().map(|bytes| encode_hex(bytes)).collect::<Vec<_>>(),
-        "leaves": texts(&leaves),
-        "roots": (0..=LEAVES).map(|size| tree.root_at(size).unwrap().to_string()).collect::<Vec<_>>(),
-        "inclusion": inclusion,
-        "consistency": consistency,
-    }));
+    bless_json(
+        "tree.json",
+        &json!({
+            "data_hex": data.iter().map(|bytes| encode_hex(bytes)).collect::<Vec<_>>(),
+            "leaves": texts(&leaves),
+            "roots": (0..=LEAVES).map(|size| tree.root_at(size).unwrap().to_string()).collect::<Vec<_>>(),
+            "inclusion": inclusion,
+            "consistency": consistency,
+        }),
+    );
 
     let vectors = read_json("tree.json");
     let (leaves, roots) = (hashes_of(&vectors["leaves"]), hashes_of(&vectors["roots"]));
@@ -555,11 +616,16 @@ fn note_vectors() {
             key.verify(&note)
         });
         assert_eq!(verified.is_ok(), row["verifies"].as_bool().unwrap(), "{row}");
-        assert_eq!(verified.ok().and_then(|verified| verified.timestamp), row["timestamp"].as_u64());
+        assert_eq!(
+            verified.ok().and_then(|verified| verified.timestamp),
+            row["timestamp"].as_u64()
+        );
     }
     for row in vectors["keys"].as_array().unwrap() {
-        let algorithm = if row["algorithm"] == 1 { Algorithm::Ed25519 } else { Algorithm::CosignatureV1 };
-        let seed = wardkeep_evidence::hash::decode_hex(row["seed_hex"].as_str().unwrap().as_bytes());
+        let algorithm =
+            if row["algorithm"] == 1 { Algorithm::Ed25519 } else { Algorithm::CosignatureV1 };
+        let seed =
+            wardkeep_evidence::hash::decode_hex(row["seed_hex"].as_str().unwrap().as_bytes());
         let key = SigningKey::from_seed(row["name"].as_str().unwrap(), algorithm, &seed.unwrap());
         assert_eq!(key.unwrap().verifier().to_string(), row["verifier"].as_str().unwrap());
     }
@@ -597,7 +663,8 @@ fn seal_vectors() {
         let root = tree.root_at(2).unwrap();
         let slots = (crate::lab::FIRST_SLOT - 9, crate::lab::FIRST_SLOT - 9);
         let log = keys.public.signing_key(&LOG_SEED).unwrap();
-        wardkeep_evidence::seal::sign_seal(&keys.public, &log, &keys.epoch(1), slots, 2, root).unwrap()
+        wardkeep_evidence::seal::sign_seal(&keys.public, &log, &keys.epoch(1), slots, 2, root)
+            .unwrap()
     };
     let chain = |name: &str, chain: &[&Note]| {
         let texts: Vec<_> = chain.iter().map(ToString::to_string).collect();
@@ -606,30 +673,33 @@ fn seal_vectors() {
     };
     let [first, second, third, fourth] = &notes[..] else { panic!("four seals") };
     let shrunk = keys.seal(&tree, 2, 1);
-    bless_json("seals.json", &json!({
-        "log_seed_hex": encode_hex(&LOG_SEED),
-        "epoch_0_seed_hex": encode_hex(&EPOCH_SEED),
-        "public": keys.public.to_string(),
-        "origin": keys.public.origin(),
-        "epochs": (0..4).map(|number| {
-            let key: EpochKey = keys.epoch(number);
-            json!({"epoch": number, "seed_hex": encode_hex(key.seed()),
-                "public": TreeHash(key.public()).to_string()})
-        }).collect::<Vec<_>>(),
-        "file": String::from_utf8(framed(&notes)).unwrap(),
-        "chains": [
-            chain("all good", &[first, second, third, fourth]),
-            chain("epoch missing", &[first, third, fourth]),
-            chain("first epoch missing", &[second, third]),
-            chain("epoch doubled", &[first, second, second, third]),
-            chain("log shrank", &[first, second, &shrunk]),
-            chain("clock set back", &[first, &set_back]),
-            chain("size edited", &[first, &edited(second, "\n2\n", "\n3\n")]),
-            chain("another log", &[&other.seal(&tree, 0, 0), first]),
-            chain("epoch did not sign", &[first, &unsigned]),
-            chain("line of the epoch edited", &[&edited(first, "epoch 0", "epoch 00")]),
-        ],
-    }));
+    bless_json(
+        "seals.json",
+        &json!({
+            "log_seed_hex": encode_hex(&LOG_SEED),
+            "epoch_0_seed_hex": encode_hex(&EPOCH_SEED),
+            "public": keys.public.to_string(),
+            "origin": keys.public.origin(),
+            "epochs": (0..4).map(|number| {
+                let key: EpochKey = keys.epoch(number);
+                json!({"epoch": number, "seed_hex": encode_hex(key.seed()),
+                    "public": TreeHash(key.public()).to_string()})
+            }).collect::<Vec<_>>(),
+            "file": String::from_utf8(framed(&notes)).unwrap(),
+            "chains": [
+                chain("all good", &[first, second, third, fourth]),
+                chain("epoch missing", &[first, third, fourth]),
+                chain("first epoch missing", &[second, third]),
+                chain("epoch doubled", &[first, second, second, third]),
+                chain("log shrank", &[first, second, &shrunk]),
+                chain("clock set back", &[first, &set_back]),
+                chain("size edited", &[first, &edited(second, "\n2\n", "\n3\n")]),
+                chain("another log", &[&other.seal(&tree, 0, 0), first]),
+                chain("epoch did not sign", &[first, &unsigned]),
+                chain("line of the epoch edited", &[&edited(first, "epoch 0", "epoch 00")]),
+            ],
+        }),
+    );
 
     let vectors = read_json("seals.json");
     let public: LogPublic = vectors["public"].as_str().unwrap().parse().unwrap();
@@ -683,7 +753,12 @@ fn proof_vectors() {
     let leaf = entries[4].leaf();
     add("other-leaf", good.to_string(), entries[5].leaf(), false);
     add("other-index", TlogProof { index: 5, ..good.clone() }.to_string(), leaf, false);
-    add("short", TlogProof { hashes: good.hashes[1..].to_vec(), ..good.clone() }.to_string(), leaf, false);
+    add(
+        "short",
+        TlogProof { hashes: good.hashes[1..].to_vec(), ..good.clone() }.to_string(),
+        leaf,
+        false,
+    );
     let mut long = good.clone();
     long.hashes.push(empty_root());
     add("long", long.to_string(), leaf, false);
@@ -694,11 +769,14 @@ fn proof_vectors() {
     other.note = cosigned(&keys.seal(&tree, 0, 5), &witness(), COSIGNED_AT);
     add("smaller-tree", other.to_string(), leaf, false);
     bless_folder(&vectors_folder(FOLDER).join("proofs"), &outputs);
-    bless_json("proofs.json", &json!({
-        "log": keys.public.log_key().to_string(),
-        "witness": witness().verifier().to_string(),
-        "proofs": rows,
-    }));
+    bless_json(
+        "proofs.json",
+        &json!({
+            "log": keys.public.log_key().to_string(),
+            "witness": witness().verifier().to_string(),
+            "proofs": rows,
+        }),
+    );
 
     let vectors = read_json("proofs.json");
     let log = VerifierKey::parse(vectors["log"].as_str().unwrap()).unwrap();
