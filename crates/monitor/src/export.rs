@@ -7,16 +7,19 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use wardkeep_evidence::bundle::{BundleError, BundleWriter};
+use wardkeep_evidence::checkpoint::Checkpoint;
 use wardkeep_evidence::entry::Entry;
 use wardkeep_evidence::hash::{BlobHash, RecordId};
 use wardkeep_evidence::merkle::{Tree, TreeHash};
+use wardkeep_evidence::note::Note;
 use wardkeep_evidence::record::Payload;
+use wardkeep_evidence::seal::{self, Frame, Seal, split_frames};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_evidence::verify::PartDescription;
 
 use crate::index::Filter;
 use crate::journal::{JournalError, JournalLine, Position, parse_line, scan};
-use crate::sealer::{CHECKPOINTS, COSIGNED, LOG_PUBLIC, SealerError, last_seal};
+use crate::sealer::{CHECKPOINTS, COSIGNED, LOG_PUBLIC, SealerError};
 use crate::store::{StoreError, StoreReader};
 use crate::tree::sealed_tree;
 
@@ -165,15 +168,34 @@ impl SealFiles {
             Err(error) => Err(JournalError::io("read", &store.path().join(name), error)),
         };
         // Cosigned first: each of its notes is in the checkpoints already.
-        let cosigned = read(COSIGNED)?;
-        let head = last_seal(&store.path().join(CHECKPOINTS))?;
+        let cosigned = whole_frames(&read(COSIGNED)?);
+        let checkpoints = whole_frames(&read(CHECKPOINTS)?);
+        let newest = split_frames(&checkpoints).into_iter().rev().find_map(|frame| {
+            let Frame::Note { text, .. } = frame else { return None };
+            let note = Note::parse(text).ok()?;
+            Seal::from_checkpoint(&Checkpoint::parse(&note.text).ok()?).ok()
+        });
         Ok(Self {
             public: read(LOG_PUBLIC)?,
-            checkpoints: read(CHECKPOINTS)?,
+            checkpoints,
             cosigned,
-            head: head.map(|(_, seal)| (seal.root, seal.size)),
+            head: newest.map(|seal| (seal.root, seal.size)),
         })
     }
+}
+
+/// The notes of a seal file without what a crash, or a writer at work, leaves between them: a
+/// bundle is finished and has no such pieces.
+fn whole_frames(bytes: &[u8]) -> Vec<u8> {
+    let mut whole = String::new();
+    for frame in split_frames(bytes) {
+        if let Frame::Note { text, .. } = frame
+            && let Ok(note) = Note::parse(text)
+        {
+            whole.push_str(&seal::frame(&note));
+        }
+    }
+    whole.into_bytes()
 }
 
 /// Which entries go into the bundle.

@@ -308,3 +308,25 @@ fn the_index_is_rebuilt_and_never_believed() {
     let trust = Trust { log: store.public(), ..Trust::default() };
     assert!(verify_with(folder.path(), &trust).passed());
 }
+
+#[test]
+fn a_torn_seal_stays_behind_when_a_bundle_is_written() {
+    let clock = SetClock::new();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    sealed_log(&state, &clock);
+    let checkpoints = state.join("checkpoints");
+    let mut bytes = fs::read(&checkpoints).unwrap();
+    bytes.extend_from_slice(b"~ 500\nhalf a seal");
+    fs::write(&checkpoints, bytes).unwrap();
+    assert_eq!(verify(&state).seals.unwrap().damaged, 1);
+    let reader = StoreReader::open(&state).unwrap();
+    for (name, around) in [("all", None), ("part", Some(()))] {
+        let target = folder.path().join(name);
+        let filter = Filter { agent: around.map(|()| String::new()), ..Filter::default() };
+        let selection = Selection { filter, around: None };
+        export(&reader, &selection, &target, clock.clock().now()).unwrap();
+        let report = strict(&target, Trust::default());
+        assert!(report.passed(), "{name}: {:?}", report.findings.kept());
+    }
+}

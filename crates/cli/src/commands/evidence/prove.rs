@@ -5,8 +5,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use wardkeep_evidence::bundle::StagedFile;
-use wardkeep_monitor::proof::prove;
+use wardkeep_evidence::hash::RecordId;
+use wardkeep_evidence::seal::SLOT_SECONDS;
+use wardkeep_monitor::proof::{ProveError, prove};
+use wardkeep_monitor::sealer::{CHECKPOINTS, last_seal};
+use wardkeep_monitor::store::StoreReader;
 
+use super::report::time;
 use super::resolve::resolve_record;
 use crate::context::Context;
 use crate::error::CliError;
@@ -37,7 +42,10 @@ struct Answer {
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let reader = context.open_reader()?;
     let id = resolve_record(&reader, &args.record)?;
-    let proof = prove(&reader, id)?;
+    let proof = prove(&reader, id).map_err(|error| match error {
+        ProveError::Unsealed { sealed, .. } => unsealed(&reader, id, sealed),
+        other => other.into(),
+    })?;
     let text = proof.to_string();
     let path = args.out.unwrap_or_else(|| {
         let short: String = id.to_string().chars().take(16).collect();
@@ -58,4 +66,15 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         index: proof.index,
         bytes: text.len() as u64,
     }))
+}
+
+/// Says when the record can be proven.
+fn unsealed(reader: &StoreReader, id: RecordId, sealed: u64) -> CliError {
+    let last = last_seal(&reader.path().join(CHECKPOINTS)).ok().flatten();
+    let due = last.and_then(|(_, seal)| (seal.slots.1 + 1).checked_mul(SLOT_SECONDS));
+    let when = due.map_or_else(|| "the next seal".to_owned(), time);
+    CliError::refused(
+        format!("the record {id} is not sealed yet, {sealed} records are"),
+        format!("run `wardkeep evidence seal` from {when} on, and then this again"),
+    )
 }
