@@ -1,25 +1,25 @@
 //! Bundles out of a journal: all of it, or a part that proves what it is a part of.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::{Read as _, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use wardkeep_evidence::bundle::{BundleError, BundleWriter};
-use wardkeep_evidence::checkpoint::Checkpoint;
 use wardkeep_evidence::entry::Entry;
 use wardkeep_evidence::hash::{BlobHash, RecordId};
-use wardkeep_evidence::merkle::{Tree, TreeHash};
+use wardkeep_evidence::merkle::{Tree, TreeHash, verify_inclusion};
 use wardkeep_evidence::note::Note;
 use wardkeep_evidence::record::Payload;
-use wardkeep_evidence::seal::{self, Frame, Seal, split_frames};
+use wardkeep_evidence::seal::{self, Frame, frames};
+use wardkeep_evidence::source::MAX_FILE_BYTES;
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_evidence::verify::PartDescription;
 
+use crate::files::{MAX_SEALS_BYTES, MAX_SMALL_BYTES, hash_range, open_plain, read_if_there};
 use crate::index::Filter;
 use crate::journal::{JournalError, JournalLine, Position, parse_line, scan};
-use crate::sealer::{CHECKPOINTS, COSIGNED, LOG_PUBLIC, SealerError};
+use crate::sealer::{CHECKPOINTS, COSIGNED, LOG_PUBLIC, SealerError, is_signed, last_seal_in};
 use crate::store::{StoreError, StoreReader};
 use crate::tree::sealed_tree;
 
@@ -71,7 +71,7 @@ pub struct Exported {
     pub sealed: u64,
     /// Parents that are not in the bundle.
     pub omitted_parents: u64,
-    /// Blobs that records name and that are not there.
+    /// Blobs that records name and that are not there, or not what their name says.
     pub missing_blobs: u64,
     /// Lines of the journal that hold no record and could not be exported.
     pub unreadable_lines: u64,
@@ -129,6 +129,7 @@ pub fn export(
         blobs: BTreeSet::new(),
         present: HashSet::new(),
         omitted: Vec::new(),
+        told: HashSet::new(),
         originals: Vec::new(),
     };
     run.copy_records(store, &chosen, &mut writer)?;
@@ -162,24 +163,20 @@ struct SealFiles {
 
 impl SealFiles {
     fn read(store: &StoreReader) -> Result<Self, ExportError> {
-        let read = |name: &str| match std::fs::read(store.path().join(name)) {
-            Ok(bytes) => Ok(bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(JournalError::io("read", &store.path().join(name), error)),
+        let read = |name: &str, limit| {
+            let path = store.path().join(name);
+            read_if_there(&path, limit).map_err(|error| JournalError::io("read", &path, error))
         };
         // Cosigned first: each of its notes is in the checkpoints already.
-        let cosigned = whole_frames(&read(COSIGNED)?);
-        let checkpoints = whole_frames(&read(CHECKPOINTS)?);
-        let newest = split_frames(&checkpoints).into_iter().rev().find_map(|frame| {
-            let Frame::Note { text, .. } = frame else { return None };
-            let note = Note::parse(text).ok()?;
-            Seal::from_checkpoint(&Checkpoint::parse(&note.text).ok()?).ok()
-        });
+        let cosigned = whole_frames(&read(COSIGNED, MAX_SEALS_BYTES)?);
+        let checkpoints = whole_frames(&read(CHECKPOINTS, MAX_SEALS_BYTES)?);
+        let log = store.public();
+        let head = log.and_then(|log| last_seal_in(&checkpoints, |note| is_signed(note, &log)));
         Ok(Self {
-            public: read(LOG_PUBLIC)?,
+            public: read(LOG_PUBLIC, MAX_SMALL_BYTES)?,
+            head: head.map(|(_, seal)| (seal.root, seal.size)),
             checkpoints,
             cosigned,
-            head: newest.map(|seal| (seal.root, seal.size)),
         })
     }
 }
@@ -188,7 +185,7 @@ impl SealFiles {
 /// bundle is finished and has no such pieces.
 fn whole_frames(bytes: &[u8]) -> Vec<u8> {
     let mut whole = String::new();
-    for frame in split_frames(bytes) {
+    for frame in frames(bytes) {
         if let Frame::Note { text, .. } = frame
             && let Ok(note) = Note::parse(text)
         {
@@ -208,8 +205,9 @@ struct Chosen {
 fn choose(store: &StoreReader, selection: &Selection) -> Result<Chosen, ExportError> {
     let mut total = 0;
     let mut picked = HashSet::new();
-    // For `around`: parents of every record before the one asked for, and its descendants.
-    let mut before: HashMap<RecordId, (u64, Vec<RecordId>)> = HashMap::new();
+    // For `around`: parents of every record before the one asked for with its place if the filter
+    // takes it, and its descendants.
+    let mut before: HashMap<RecordId, (Option<u64>, Vec<RecordId>)> = HashMap::new();
     let mut family: HashSet<RecordId> = HashSet::new();
     let mut met = selection.around.is_none();
     scan(store.folder(), Position::START, |_, text| {
@@ -221,7 +219,8 @@ fn choose(store: &StoreReader, selection: &Selection) -> Result<Chosen, ExportEr
             if id == center {
                 met = true;
             } else if !met {
-                before.insert(id, (order, line.record.parents.clone()));
+                let place = selection.filter.matches(&line).then_some(order);
+                before.insert(id, (place, line.record.parents));
                 return ControlFlow::Continue(());
             }
             let descends = line.record.parents.iter().any(|parent| family.contains(parent));
@@ -232,8 +231,8 @@ fn choose(store: &StoreReader, selection: &Selection) -> Result<Chosen, ExportEr
             if id == center {
                 let mut open = line.record.parents.clone();
                 while let Some(parent) = open.pop() {
-                    if let Some((order, parents)) = before.remove(&parent) {
-                        picked.insert(order);
+                    if let Some((place, parents)) = before.remove(&parent) {
+                        picked.extend(place);
                         open.extend(parents);
                     }
                 }
@@ -256,6 +255,7 @@ struct Run {
     blobs: BTreeSet<BlobHash>,
     present: HashSet<RecordId>,
     omitted: Vec<RecordId>,
+    told: HashSet<RecordId>,
     originals: Vec<Entry>,
 }
 
@@ -308,7 +308,7 @@ impl Run {
             return writer.push_chained(&entry, root, bytes);
         }
         for parent in record.parents {
-            if !self.present.contains(&parent) && !self.omitted.contains(&parent) {
+            if !self.present.contains(&parent) && self.told.insert(parent) {
                 self.omitted.push(parent);
             }
         }
@@ -325,15 +325,16 @@ impl Run {
     ) -> Result<(), ExportError> {
         for hash in &self.blobs {
             let path = store.path().join("blobs").join(hash.to_string());
-            match File::open(&path) {
-                Ok(mut file) => {
-                    writer.push_blob(*hash, &mut file)?;
+            match open_plain(&path).and_then(|file| Ok((file.metadata()?.len(), file))) {
+                // One that was tampered with is as good as gone, and must not stop the rest.
+                Ok((size, mut file))
+                    if size <= MAX_FILE_BYTES
+                        && hash_range(&file, 0, size).is_ok_and(|found| found == hash.0) =>
+                {
+                    writer.push_blob(*hash, &mut (&mut file).take(size))?;
                     self.exported.blobs += 1;
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.exported.missing_blobs += 1;
-                }
-                Err(error) => return Err(JournalError::io("read", &path, error).into()),
+                _ => self.exported.missing_blobs += 1,
             }
         }
         Ok(())
@@ -364,6 +365,10 @@ impl Run {
             let proof = tree.as_ref().and_then(|(tree, size)| tree.inclusion(entry.index, *size));
             match proof {
                 Some(hashes) => {
+                    // Nothing is handed out that would not be accepted.
+                    let (root, size) = seals.head.ok_or(ExportError::RootDiffers)?;
+                    verify_inclusion(&entry.leaf(), entry.index, size, &hashes, &root)
+                        .map_err(|_| ExportError::RootDiffers)?;
                     let list: Vec<String> =
                         hashes.iter().map(|hash| format!("\"{hash}\"")).collect();
                     line.extend_from_slice(format!("[{}]", list.join(",")).as_bytes());

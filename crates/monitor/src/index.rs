@@ -1,7 +1,10 @@
 //! An index of the journal in SQLite: where each record is. It is rebuilt from the journal at any
 //! time and never believed: what it points to is read and its id recomputed.
 
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
@@ -9,12 +12,23 @@ use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::record::RecordType;
 use wardkeep_evidence::time::Timestamp;
 
+use crate::files::no_follow;
 use crate::journal::{
     Folder, JournalError, JournalLine, Location, Position, SegmentNumber, parse_line, scan,
 };
 
 const FILE: &str = "index.sqlite";
 const VERSION: i64 = 1;
+const TABLES: &str = "
+    CREATE TABLE lines (
+        idx INTEGER PRIMARY KEY, id BLOB NOT NULL, segment INTEGER NOT NULL,
+        offset INTEGER NOT NULL, length INTEGER NOT NULL, time INTEGER,
+        kind TEXT NOT NULL, session TEXT, agent TEXT);
+    CREATE INDEX lines_id ON lines (id);
+    CREATE INDEX lines_session ON lines (session, idx);
+    CREATE INDEX lines_agent ON lines (agent, idx);
+    CREATE INDEX lines_time ON lines (time);
+    CREATE TABLE reached (segment INTEGER NOT NULL, offset INTEGER NOT NULL);";
 
 /// Why the index cannot be used. The journal can.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +45,16 @@ pub enum IndexError {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
+}
+
+impl IndexError {
+    fn is_busy(&self) -> bool {
+        let Self::Database { error, .. } = self else { return false };
+        matches!(
+            error.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+        )
+    }
 }
 
 /// Which records are asked for; all that is given must hold.
@@ -79,12 +103,13 @@ impl Index {
     /// # Errors
     /// When it cannot be made.
     pub fn open(state: &Path) -> Result<Self, IndexError> {
-        let path = state.join(FILE);
-        match Self::connect(&path) {
+        match Self::connect(state) {
             Ok(index) => Ok(index),
+            // Another process is at work on it.
+            Err(error) if error.is_busy() => Err(error),
             Err(_) => {
                 Self::remove(state);
-                Self::connect(&path)
+                Self::connect(state)
             }
         }
     }
@@ -92,11 +117,12 @@ impl Index {
     /// Opens the index if there is a usable one; changes nothing.
     #[must_use]
     pub fn open_existing(state: &Path) -> Option<Self> {
-        let path = state.join(FILE);
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let path = plain_path(state).ok()?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let database = Connection::open_with_flags(&path, flags).ok()?;
-        let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()?;
-        (version == VERSION).then_some(Self { path, database })
+        is_ours(&database).ok()?.then_some(Self { path, database })
     }
 
     /// Throws the index away and reads it anew; gives the number of records.
@@ -109,7 +135,7 @@ impl Index {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64, IndexError> {
         Self::remove(state);
-        let mut index = Self::connect(&state.join(FILE))?;
+        let mut index = Self::connect(state)?;
         index.catch_up(folder, progress)
     }
 
@@ -259,44 +285,97 @@ impl Index {
         rows.collect::<Result<_, _>>().map_err(failed)
     }
 
-    fn connect(path: &Path) -> Result<Self, IndexError> {
-        let failed = |error| IndexError::Database { path: path.to_owned(), error };
-        let database = Connection::open(path).map_err(failed)?;
-        database.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed)?;
-        let version: i64 =
-            database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-        if version != 0 && version != VERSION {
-            let error = rusqlite::Error::InvalidQuery;
-            return Err(IndexError::Database { path: path.to_owned(), error });
+    fn connect(state: &Path) -> Result<Self, IndexError> {
+        let path = state.join(FILE);
+        let refused = |error: io::Error| {
+            let error = rusqlite::Error::ToSqlConversionFailure(Box::new(error));
+            IndexError::Database { path: path.clone(), error }
+        };
+        let failed = |error| IndexError::Database { path: path.clone(), error };
+        // SQLite would make it readable for others; what it makes beside it has the same mode.
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(no_follow())
+            .open(&path);
+        match made {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(refused(error));
+            }
+            _ => {}
         }
+        let plain = plain_path(state).map_err(refused)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let mut database = Connection::open_with_flags(&plain, flags).map_err(failed)?;
+        database.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed)?;
         database
-            .execute_batch(&format!(
-                "PRAGMA journal_mode = WAL;
-                 PRAGMA synchronous = NORMAL;
-                 CREATE TABLE IF NOT EXISTS lines (
-                     idx INTEGER PRIMARY KEY, id BLOB NOT NULL, segment INTEGER NOT NULL,
-                     offset INTEGER NOT NULL, length INTEGER NOT NULL, time INTEGER,
-                     kind TEXT NOT NULL, session TEXT, agent TEXT);
-                 CREATE INDEX IF NOT EXISTS lines_id ON lines (id);
-                 CREATE INDEX IF NOT EXISTS lines_session ON lines (session, idx);
-                 CREATE INDEX IF NOT EXISTS lines_agent ON lines (agent, idx);
-                 CREATE INDEX IF NOT EXISTS lines_time ON lines (time);
-                 CREATE TABLE IF NOT EXISTS reached (segment INTEGER NOT NULL, offset INTEGER NOT NULL);
-                 PRAGMA user_version = {VERSION};"
-            ))
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
             .map_err(failed)?;
-        Ok(Self { path: path.to_owned(), database })
+        if schema(&database).map_err(failed)?.is_empty() {
+            let transaction = database
+                .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+                .map_err(failed)?;
+            // Another process may have been faster.
+            if schema(&transaction).map_err(failed)?.is_empty() {
+                transaction
+                    .execute_batch(&format!("{TABLES} PRAGMA user_version = {VERSION};"))
+                    .map_err(failed)?;
+            }
+            transaction.commit().map_err(failed)?;
+        }
+        if !is_ours(&database).map_err(failed)? {
+            return Err(failed(rusqlite::Error::InvalidQuery));
+        }
+        Ok(Self { path, database })
     }
 
     fn remove(state: &Path) {
-        for suffix in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(state.join(format!("{FILE}{suffix}")));
+        for suffix in SUFFIXES {
+            let _ = fs::remove_file(state.join(format!("{FILE}{suffix}")));
         }
     }
 
     fn failed(&self, error: rusqlite::Error) -> IndexError {
         IndexError::Database { path: self.path.clone(), error }
     }
+}
+
+/// The database and what SQLite keeps beside it.
+const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// Where the index is, by a way without links, which SQLite would follow; refuses what it would
+/// wait for.
+fn plain_path(state: &Path) -> io::Result<PathBuf> {
+    let state = fs::canonicalize(state)?;
+    for suffix in SUFFIXES {
+        match fs::symlink_metadata(state.join(format!("{FILE}{suffix}"))) {
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(io::Error::other("not a regular file"));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(state.join(FILE))
+}
+
+/// Whether a database has our tables and nothing else that could run on its own.
+fn is_ours(database: &Connection) -> rusqlite::Result<bool> {
+    let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let model = Connection::open_in_memory()?;
+    model.execute_batch(TABLES)?;
+    Ok(version == VERSION && schema(database)? == schema(&model)?)
+}
+
+/// What a database consists of: kind, name and definition.
+fn schema(database: &Connection) -> rusqlite::Result<Vec<[Option<String>; 3]>> {
+    let mut statement =
+        database.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY name LIMIT 100")?;
+    let rows = statement.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+    rows.collect()
 }
 
 fn location(row: &rusqlite::Row<'_>) -> rusqlite::Result<Location> {

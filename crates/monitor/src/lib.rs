@@ -6,6 +6,7 @@
 
 pub mod anchor;
 pub mod export;
+mod files;
 pub mod index;
 pub mod journal;
 pub mod proof;

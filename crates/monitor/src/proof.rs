@@ -11,12 +11,15 @@ use wardkeep_evidence::merkle::{Tree, TreeHash};
 use wardkeep_evidence::note::{Algorithm, Note, NoteError};
 use wardkeep_evidence::proof::TlogProof;
 use wardkeep_evidence::record::Record;
-use wardkeep_evidence::seal::{Frame, LogPublic, split_frames};
+use wardkeep_evidence::seal::LogPublic;
 use wardkeep_evidence::verify::{Trust, WitnessReach};
 
+use crate::files::{MAX_SEALS_BYTES, read_if_there};
 use crate::index::Index;
 use crate::journal::{JournalError, JournalLine, Position, parse_line, scan};
-use crate::sealer::{CHECKPOINTS, COSIGNED, SealerError, last_seal};
+use crate::sealer::{
+    CHECKPOINTS, COSIGNED, SealerError, is_signed, newest_seal, notes_from_the_last,
+};
 use crate::store::{StoreError, StoreReader};
 use crate::tree::sealed_tree;
 
@@ -87,8 +90,9 @@ pub fn prove(store: &StoreReader, id: RecordId) -> Result<TlogProof, ProveError>
     let public = store
         .public()
         .ok_or_else(|| ProveError::Refused("the log has no public keys beside it".to_owned()))?;
-    let Some(note) = best_note(store, index)? else {
-        let sealed = last_seal(&store.path().join(CHECKPOINTS))?.map_or(0, |(_, seal)| seal.size);
+    let Some(note) = best_note(store, &public, index)? else {
+        let newest = newest_seal(&store.path().join(CHECKPOINTS), &public)?;
+        let sealed = newest.map_or(0, |(_, seal)| seal.size);
         return Err(ProveError::Unsealed { id, sealed });
     };
     let checkpoint =
@@ -176,12 +180,16 @@ impl NewestSeal {
     /// # Errors
     /// When the store cannot be read, or the journal is not what was sealed.
     pub fn load(store: &StoreReader) -> Result<Option<Self>, ProveError> {
-        let Some((note, seal)) = last_seal(&store.path().join(CHECKPOINTS))? else {
+        let path = store.path().join(CHECKPOINTS);
+        if !path.exists() {
             return Ok(None);
-        };
+        }
         let log = store.public().ok_or_else(|| {
             ProveError::Refused("the log has no public keys beside it".to_owned())
         })?;
+        let Some((note, seal)) = newest_seal(&path, &log)? else {
+            return Ok(None);
+        };
         let checkpoint = Checkpoint::parse(&note.text)
             .map_err(|error| ProveError::Refused(error.to_string()))?;
         let tree = sealed_tree(store.path(), store.folder(), seal.size, &seal.root)?
@@ -221,23 +229,18 @@ fn find(store: &StoreReader, id: RecordId) -> Result<(Vec<u8>, u64), ProveError>
 }
 
 /// The newest cosigned seal over more than `index` entries, or the newest seal.
-fn best_note(store: &StoreReader, index: u64) -> Result<Option<Note>, ProveError> {
-    let bytes = match std::fs::read(store.path().join(COSIGNED)) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => {
-            return Err(JournalError::io("read", &store.path().join(COSIGNED), error).into());
-        }
-    };
-    let cosigned = split_frames(&bytes).into_iter().rev().find_map(|frame| {
-        let Frame::Note { text, .. } = frame else { return None };
+fn best_note(store: &StoreReader, log: &LogPublic, index: u64) -> Result<Option<Note>, ProveError> {
+    let path = store.path().join(COSIGNED);
+    let bytes = read_if_there(&path, MAX_SEALS_BYTES)
+        .map_err(|error| JournalError::io("read", &path, error))?;
+    let cosigned = notes_from_the_last(&bytes).find_map(|text| {
         let note = Note::parse(text).ok()?;
         let covers = Checkpoint::parse(&note.text).is_ok_and(|head| head.size > index);
-        covers.then_some(note)
+        (covers && is_signed(&note, log)).then_some(note)
     });
     if cosigned.is_some() {
         return Ok(cosigned);
     }
-    let newest = last_seal(&store.path().join(CHECKPOINTS))?;
+    let newest = newest_seal(&store.path().join(CHECKPOINTS), log)?;
     Ok(newest.filter(|(_, seal)| seal.size > index).map(|(note, _)| note))
 }

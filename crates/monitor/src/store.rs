@@ -13,7 +13,8 @@ use wardkeep_evidence::record::{NewRecord, Payload, Principal, RecordType};
 use wardkeep_evidence::seal::{LogPublic, Seal};
 use wardkeep_evidence::time::Timestamp;
 
-use crate::journal::{Appended, Clock, Config, Folder, Journal, JournalError, nonce};
+use crate::files::{MAX_SMALL_BYTES, read_plain};
+use crate::journal::{Appended, Clock, Config, Folder, Found, Journal, JournalError, nonce};
 use crate::sealer::{LOG_PUBLIC, Sealer, SealerError};
 
 /// Version of the state directory's layout.
@@ -124,7 +125,12 @@ pub struct Store {
 #[derive(Debug)]
 struct Sealing {
     sealer: std::result::Result<Sealer, String>,
+    // The last attempt failed, and when (in seconds since 1970) that was.
+    failed: Option<(u64, String)>,
 }
+
+/// After a seal that could not be made, appends do not try again for so many seconds.
+const RETRY_SECONDS: u64 = 10;
 
 impl Store {
     /// Opens the state directory `path`, making it if it is not there.
@@ -147,13 +153,11 @@ impl Store {
                 append_only: config.append_only,
             },
         )?;
-        let sealer = journal
-            .while_locked(|_, _| Sealer::open(path, config.append_only))?
-            .map_err(|error| error.to_string());
+        let sealer = open_sealer(path, &journal, config.append_only)?;
         Ok(Self {
             path: path.to_owned(),
             journal,
-            sealer: Mutex::new(Sealing { sealer }),
+            sealer: Mutex::new(Sealing { sealer, failed: None }),
             clock: config.clock,
         })
     }
@@ -183,7 +187,7 @@ impl Store {
     /// When it cannot be written. A seal that cannot be made is no error here.
     pub fn append(&self, event: Event<'_>) -> Result<Appended> {
         let now = self.clock.now();
-        let _ = self.seal_at(now);
+        let _ = self.seal_at(now, false);
         let Event { kind, principal, taint, parents, agent, session, workspace, mut meta, payload } =
             event;
         let nonce = nonce()?;
@@ -201,7 +205,7 @@ impl Store {
     /// # Errors
     /// When it cannot be made.
     pub fn seal(&self) -> Result<Option<Seal>> {
-        self.seal_at(self.clock.now())
+        self.seal_at(self.clock.now(), true)
     }
 
     /// The log's public keys, where there are any.
@@ -219,7 +223,9 @@ impl Store {
     /// Why no seals are made, if so.
     #[must_use]
     pub fn seal_problem(&self) -> Option<String> {
-        self.sealing().sealer.as_ref().err().cloned()
+        let sealing = self.sealing();
+        let failed = sealing.failed.as_ref().map(|(_, why)| why);
+        sealing.sealer.as_ref().err().or(failed).cloned()
     }
 
     /// Keeps `bytes` under their hash.
@@ -231,7 +237,7 @@ impl Store {
         let folder = self.path.join("blobs");
         Folder::create(&folder)?;
         let path = folder.join(hash.to_string());
-        if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.len() == bytes.len() as u64) {
+        if holds(&path, bytes) {
             return Ok(hash);
         }
         let staged = StagedFile::create(&path, 0o600)?;
@@ -241,17 +247,21 @@ impl Store {
         Ok(hash)
     }
 
-    fn seal_at(&self, now: Timestamp) -> Result<Option<Seal>> {
+    fn seal_at(&self, now: Timestamp, insist: bool) -> Result<Option<Seal>> {
         let seconds = u64::try_from(now.unix()).unwrap_or(0);
         let mut sealing = self.sealing();
-        let Ok(sealer) = &mut sealing.sealer else { return Ok(None) };
-        if !sealer.is_due(seconds) {
+        let Sealing { sealer, failed } = &mut *sealing;
+        let Ok(open) = sealer else { return Ok(None) };
+        let tired = failed.as_ref().is_some_and(|(at, _)| seconds.abs_diff(*at) < RETRY_SECONDS);
+        if !open.is_due(seconds) || (tired && !insist) {
             return Ok(None);
         }
-        let sealed = sealer.seal(&self.journal, seconds);
+        let sealed = open.seal(&self.journal, seconds);
+        *failed = sealed.as_ref().err().map(|error| (seconds, error.to_string()));
         if let Err(error @ (SealerError::Truncated { .. } | SealerError::Key { .. })) = &sealed {
             // Said once; the next start tries again.
-            sealing.sealer = Err(error.to_string());
+            tell_stopped(&self.journal, error);
+            *sealer = Err(error.to_string());
         }
         Ok(sealed?)
     }
@@ -259,6 +269,41 @@ impl Store {
     fn sealing(&self) -> MutexGuard<'_, Sealing> {
         self.sealer.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Opens the keys, or says why there are none.
+fn open_sealer(
+    path: &Path,
+    journal: &Journal,
+    append_only: bool,
+) -> Result<std::result::Result<Sealer, String>> {
+    let entries = journal.while_locked(|entries, _| entries)?;
+    if entries > 0
+        && Sealer::lacks_keys(path)
+        && let Err(error) = journal.report(Found::NewKeys { entries })
+    {
+        // A log does not get another name without a word.
+        return Ok(Err(error.to_string()));
+    }
+    let opened = journal.while_locked(|_, _| Sealer::open(path, append_only))?;
+    if let Err(error) = &opened {
+        tell_stopped(journal, error);
+    }
+    Ok(opened.map_err(|error| error.to_string()))
+}
+
+fn tell_stopped(journal: &Journal, error: &SealerError) {
+    if let SealerError::Key { path, what } = error {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let reason = wardkeep_evidence::check::printable(&format!("{name} {what}"));
+        // The caller hears of it in any case.
+        let _ = journal.report_stopped(reason);
+    }
+}
+
+/// Whether a file is there and holds `bytes`.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    read_plain(path, bytes.len() as u64).is_ok_and(|found| found == bytes)
 }
 
 /// A state directory open for reading only: nothing is made, nothing is mended.
@@ -297,13 +342,16 @@ impl StoreReader {
     /// The log's public keys, where they are and can be read.
     #[must_use]
     pub fn public(&self) -> Option<LogPublic> {
-        fs::read_to_string(self.path.join(LOG_PUBLIC)).ok()?.trim_end().parse().ok()
+        let bytes = read_plain(&self.path.join(LOG_PUBLIC), MAX_SMALL_BYTES).ok()?;
+        str::from_utf8(&bytes).ok()?.trim_end().parse().ok()
     }
 }
 
 fn check_version(path: &Path, create: bool) -> Result<()> {
     let file = path.join("version");
-    match fs::read_to_string(&file) {
+    match read_plain(&file, MAX_SMALL_BYTES)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    {
         Ok(text) => match text.trim_end().parse::<u32>() {
             Ok(version) if version <= STATE_VERSION => Ok(()),
             _ => Err(StoreError::Newer {

@@ -1,12 +1,12 @@
 //! The tree over a journal's entries, for proofs.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use wardkeep_evidence::merkle::{Tree, TreeHash};
 
+use crate::files::open_plain;
 use crate::journal::{Folder, JournalError, Position, entry_of, scan};
 use crate::sealer::LEAVES;
 
@@ -47,9 +47,13 @@ pub fn whole_tree(folder: &Folder, limit: u64) -> Result<Tree, JournalError> {
 }
 
 fn cached(state: &Path, size: u64) -> Option<Tree> {
-    let file = File::open(state.join(LEAVES)).ok()?;
+    let file = open_plain(&state.join(LEAVES)).ok()?;
+    let length = size.checked_mul(32)?;
+    if file.metadata().ok()?.len() < length {
+        return None;
+    }
     let mut bytes = Vec::new();
-    file.take(size.checked_mul(32)?).read_to_end(&mut bytes).ok()?;
+    file.take(length).read_to_end(&mut bytes).ok()?;
     let mut tree = Tree::new();
     for leaf in bytes.chunks_exact(32) {
         tree.push(TreeHash(leaf.try_into().ok()?));

@@ -1,14 +1,11 @@
 //! Verification of a journal: the chain, the seals, and how far each reaches.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use wardkeep_evidence::check::{Check, Finding, Findings, Mode, Place};
-use wardkeep_evidence::hash::{BlobHash, EntryHash, RecordId, sha256};
-use wardkeep_evidence::json::{self, Value};
+use wardkeep_evidence::hash::{BlobHash, EntryHash, RecordId};
+use wardkeep_evidence::json::Value;
 use wardkeep_evidence::merkle::{TreeHash, empty_root};
 use wardkeep_evidence::record::{Principal, Record, RecordType};
 use wardkeep_evidence::verify::{
@@ -16,7 +13,10 @@ use wardkeep_evidence::verify::{
     check_entry_line, check_notes, check_record_line, each_chunk,
 };
 
-use crate::journal::{Folder, Region, SegmentNumber, recovery_regions, split_line};
+use crate::files::{MAX_SEALS_BYTES, hash_range, open_plain, read_if_there};
+use crate::journal::{
+    Folder, Region, SegmentNumber, is_index, parse_value, recovery_regions, split_line,
+};
 use crate::sealer::{CHECKPOINTS, COSIGNED, LOG_PUBLIC};
 use crate::store::{StoreError, StoreReader};
 
@@ -73,7 +73,6 @@ pub fn verify_store(
         last: EntryHash::ZERO,
         segment: SegmentNumber(0),
         garbage: Vec::new(),
-        accounted: Vec::new(),
         blobs: HashMap::new(),
     };
     let mut expected = SegmentNumber(1);
@@ -93,13 +92,21 @@ pub fn verify_store(
     }
     pass.account_garbage(store.folder());
     pass.check_blobs(&store.path().join("blobs"));
-    Ok(pass.finish())
+    let mut report = pass.finish();
+    // The first record comes after the first seal. Both may have come since the seals were read.
+    let unsealed = report.seals.as_ref().is_some_and(|seals| seals.seals == 0);
+    if unsealed && report.records > 0 && is_empty(&store.path().join(CHECKPOINTS)) {
+        let place = Place::file(CHECKPOINTS);
+        let finding =
+            Finding::new(Check::SealEpochMissing, place, "the seal of epoch 0", "no seals at all");
+        report.findings.push(Mode::Strict, finding);
+    }
+    Ok(report)
 }
 
 fn load_seals(store: &StoreReader, trust: &Trust, findings: &mut Findings) -> Option<SealCheck> {
-    let mut read = |name: &str| match read_bounded(&store.path().join(name)) {
+    let mut read = |name: &str| match read_if_there(&store.path().join(name), MAX_SEALS_BYTES) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
             let finding = Finding::new(
                 Check::SealFormat,
@@ -125,14 +132,9 @@ fn load_seals(store: &StoreReader, trust: &Trust, findings: &mut Findings) -> Op
     Some(check_notes(&public, trust, &checkpoints, &cosigned, findings))
 }
 
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    file.take(256 << 20).read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// Whether a file is not there or empty.
+fn is_empty(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).map_or(true, |metadata| metadata.len() == 0)
 }
 
 /// A line after its own checks.
@@ -154,6 +156,8 @@ struct Checked {
     timestamp: String,
     recovery: Option<(Vec<Region>, Vec<String>)>,
     findings: Vec<Finding>,
+    // Findings that one line too many had.
+    dropped: u64,
 }
 
 struct Batch {
@@ -168,12 +172,29 @@ struct Pass {
     position: u64,
     last: EntryHash,
     segment: SegmentNumber,
-    garbage: Vec<(Region, u64)>,
-    accounted: Vec<Region>,
+    garbage: Vec<Garbage>,
     blobs: HashMap<BlobHash, (u64, u64)>,
 }
 
+/// Lines in a row that are no entries.
+struct Garbage {
+    segment: SegmentNumber,
+    start: u64,
+    last_start: u64,
+    /// Behind the last line, without its newline.
+    end: u64,
+    line: u64,
+    /// Length and hash by which a recovery record tells of it.
+    told: Vec<(u64, [u8; 32])>,
+}
+
 const MAX_GARBAGE: usize = 100_000;
+/// Most records that tell of the same garbage.
+const MAX_TOLD: usize = 4;
+/// Most findings of one line that are kept.
+const MAX_LINE_FINDINGS: usize = 100;
+/// Most kinds of recovery that are told apart.
+const MAX_RECOVERIES: usize = 64;
 
 impl Pass {
     fn push(&mut self, check: Check, place: Place, expected: &str, found: &str) {
@@ -200,7 +221,7 @@ impl Pass {
         self.report.segments += 1;
         self.segment = segment;
         let name = format!("journal/{}", segment.file_name());
-        let (mut file, length) = match folder.read_segment(segment) {
+        let (mut file, _) = match folder.read_segment(segment) {
             Ok(opened) => opened,
             Err(error) => {
                 let place = Place::file(name);
@@ -234,29 +255,61 @@ impl Pass {
                 }
                 // A whole entry without its newline is not acknowledged, and neither is a torn one.
                 if newest && ending.unterminated {
-                    let tail = self.garbage.pop_if(|(region, _)| {
-                        region.segment == segment && region.offset + region.length == length
-                    });
-                    self.report.open_tail = tail.map_or(0, |(region, _)| region.length);
+                    let open =
+                        self.garbage.pop_if(|run| run.segment == segment && run.end == offset);
+                    if let Some(mut run) = open {
+                        self.report.open_tail = run.end - run.last_start;
+                        if run.start < run.last_start {
+                            run.end = run.last_start - 1;
+                            self.garbage.push(run);
+                        }
+                    }
                 }
             }
         }
     }
 
     fn take_garbage(&mut self, line: u64, offset: u64, length: u64) {
-        if self.garbage.len() < MAX_GARBAGE {
-            let region = Region { segment: self.segment, offset, length, sha256: [0; 32] };
-            self.garbage.push((region, line));
-        } else {
-            self.report.findings.count_dropped(wardkeep_evidence::check::Class::Integrity, 1);
+        let (segment, end) = (self.segment, offset + length);
+        let room = self.garbage.len() < MAX_GARBAGE;
+        match self.garbage.last_mut() {
+            Some(run) if run.segment == segment && run.end + 1 == offset => {
+                (run.last_start, run.end) = (offset, end);
+            }
+            _ if room => {
+                let (start, last_start, told) = (offset, offset, Vec::new());
+                self.garbage.push(Garbage { segment, start, last_start, end, line, told });
+            }
+            _ => {
+                self.report.findings.count_dropped(wardkeep_evidence::check::Class::Integrity, 1);
+            }
+        }
+    }
+
+    /// Takes what a recovery record says of garbage before it; its hash is compared later.
+    fn take_region(&mut self, region: &Region) {
+        let place = (region.segment, region.offset);
+        let found = self.garbage.binary_search_by_key(&place, |run| (run.segment, run.start));
+        let run = found.ok().and_then(|at| self.garbage.get_mut(at));
+        let exact = |run: &&mut Garbage| {
+            let length = run.end - run.start;
+            region.length == length || region.length == length + 1
+        };
+        if let Some(run) = run.filter(exact).filter(|run| run.told.len() < MAX_TOLD) {
+            run.told.push((region.length, region.sha256));
         }
     }
 
     fn take(&mut self, checked: Checked) {
-        let Checked { entry, leaf, record, parents, timestamp, recovery, findings } = checked;
+        let Checked { entry, leaf, record, parents, timestamp, recovery, findings, dropped } =
+            checked;
         for mut finding in findings {
             finding.place = self.place(entry.line);
             self.report.findings.push(Mode::Strict, finding);
+        }
+        if dropped > 0 {
+            let class = wardkeep_evidence::check::Class::Integrity;
+            self.report.findings.count_dropped(class, dropped);
         }
         if entry.index != self.position {
             let place = self.place(entry.line);
@@ -297,14 +350,23 @@ impl Pass {
             *self.report.by_type.entry(record.kind).or_default() += 1;
             *self.report.by_principal.entry(record.principal).or_default() += 1;
             if let Some((hash, size)) = record.blob {
-                self.blobs.entry(hash).or_insert((size, self.position));
+                let (first, _) = *self.blobs.entry(hash).or_insert((size, self.position));
+                if first != size {
+                    let place = self.place(entry.line);
+                    let (expected, found) = (format!("{first} bytes"), format!("{size} bytes"));
+                    self.push(Check::RecordBlobSize, place, &expected, &found);
+                }
+            }
+            if record.extended {
+                let place = self.place(entry.line);
+                let expected = "no `extensions`, which no journal writes and no hash covers";
+                self.push(Check::RecordUnknownMember, place, expected, "some");
             }
         }
         if let Some((regions, words)) = recovery {
-            self.accounted.extend(regions);
+            regions.iter().for_each(|region| self.take_region(region));
             for word in words {
-                let word = wardkeep_evidence::check::printable(&word);
-                *self.report.recoveries.entry(word).or_default() += 1;
+                self.count_recovery(&word);
             }
         }
         match &mut self.report.span {
@@ -317,32 +379,28 @@ impl Pass {
         self.report.records += 1;
     }
 
+    fn count_recovery(&mut self, word: &str) {
+        let word = wardkeep_evidence::check::printable(word);
+        let recoveries = &mut self.report.recoveries;
+        let known = recoveries.contains_key(&word) || recoveries.len() < MAX_RECOVERIES;
+        *recoveries.entry(if known { word } else { "other".to_owned() }).or_default() += 1;
+    }
+
     /// Garbage that a recovery record describes byte for byte was told of; the rest is a finding.
     fn account_garbage(&mut self, folder: &Folder) {
-        if self.garbage.is_empty() {
-            return;
-        }
-        let accounted: Vec<Region> = std::mem::take(&mut self.accounted)
-            .into_iter()
-            .filter(|region| holds(folder, region))
-            .collect();
-        for (garbage, line) in std::mem::take(&mut self.garbage) {
-            let told = accounted.iter().any(|region| {
-                region.segment == garbage.segment
-                    && region.offset <= garbage.offset
-                    && garbage.offset + garbage.length <= region.offset + region.length
-            });
-            if !told {
-                let name = format!("journal/{}", garbage.segment.file_name());
-                let found = format!("{} bytes that are none", garbage.length);
-                let place = Place::line(name, line);
-                self.push(
-                    Check::JournalGarbage,
-                    place,
-                    "an entry, or a record that tells of it",
-                    &found,
-                );
+        for run in std::mem::take(&mut self.garbage) {
+            if !run.told.is_empty()
+                && let Ok((file, _)) = folder.read_segment(run.segment)
+                && run.told.iter().any(|(length, sha256)| {
+                    hash_range(&file, run.start, *length).is_ok_and(|found| found == *sha256)
+                })
+            {
+                continue;
             }
+            let place = Place::line(format!("journal/{}", run.segment.file_name()), run.line);
+            let found = format!("{} bytes that are none", run.end - run.start);
+            let expected = "an entry, or a record that tells of it";
+            self.push(Check::JournalGarbage, place, expected, &found);
         }
     }
 
@@ -351,15 +409,21 @@ impl Pass {
         blobs.sort_by_key(|(_, (_, index))| *index);
         for (hash, (size, index)) in blobs {
             let place = || Place::file(format!("blobs/{hash}")).at(index);
-            match read_blob(&folder.join(hash.to_string()), size) {
-                Ok(bytes) if bytes.len() as u64 != size => {
-                    let found = format!("{} bytes or more", bytes.len());
-                    self.push(Check::RecordBlobSize, place(), &format!("{size} bytes"), &found);
-                }
-                Ok(bytes) if sha256(&bytes) == hash.0 => {}
-                Ok(bytes) => {
-                    let found = BlobHash(sha256(&bytes)).to_string();
+            let read = open_plain(&folder.join(hash.to_string())).and_then(|file| {
+                let length = file.metadata()?.len();
+                // Bytes that the record does not speak of are not worth reading.
+                let found = (length == size).then(|| hash_range(&file, 0, length)).transpose()?;
+                Ok((length, found))
+            });
+            match read {
+                Ok((_, Some(found))) if found == hash.0 => {}
+                Ok((_, Some(found))) => {
+                    let found = BlobHash(found).to_string();
                     self.push(Check::BlobHash, place(), &hash.to_string(), &found);
+                }
+                Ok((length, None)) => {
+                    let (expected, found) = (format!("{size} bytes"), format!("{length} bytes"));
+                    self.push(Check::RecordBlobSize, place(), &expected, &found);
                 }
                 Err(error) => {
                     self.push(Check::RecordBlobMissing, place(), "a blob", &error.to_string());
@@ -375,28 +439,6 @@ impl Pass {
             self.seals.map(|seals| seals.finish(records, &mut self.report.findings));
         self.report
     }
-}
-
-fn read_blob(path: &Path, size: u64) -> io::Result<Vec<u8>> {
-    let limit = size.min(wardkeep_evidence::source::MAX_FILE_BYTES) + 1;
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Whether the bytes of a region are what the recovery record says.
-fn holds(folder: &Folder, region: &Region) -> bool {
-    let Ok(length) = usize::try_from(region.length) else { return false };
-    let Ok((file, total)) = folder.read_segment(region.segment) else { return false };
-    if region.offset.checked_add(region.length).is_none_or(|end| end > total) {
-        return false;
-    }
-    let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, region.offset).is_ok() && sha256(&bytes) == region.sha256
 }
 
 fn check_chunk(chunk: Chunk) -> Batch {
@@ -416,11 +458,15 @@ fn check_chunk(chunk: Chunk) -> Batch {
 }
 
 fn check_line(number: u64, text: &[u8], scratch: &mut Vec<u8>) -> Option<Checked> {
-    let value = json::parse(text).ok()?;
+    let value = parse_value(text)?;
     let mut findings = Vec::new();
+    let mut dropped = 0;
     let mut report = |check: Check, expected: &str, found: &str| {
-        if check.applies(Mode::Strict) {
+        if !check.applies(Mode::Strict) {
+        } else if findings.len() < MAX_LINE_FINDINGS {
             findings.push(Finding::new(check, Place::file(""), expected, found));
+        } else {
+            dropped += 1;
         }
     };
     if let Some(key) = value.duplicate_key() {
@@ -429,14 +475,15 @@ fn check_line(number: u64, text: &[u8], scratch: &mut Vec<u8>) -> Option<Checked
     let (entry, record) = split_line(value)?;
     let timestamp = timestamp_of(&entry);
     let mut leaf = empty_root();
-    let entry = check_entry_line(entry, number, scratch, Some(&mut leaf), &mut report)?;
+    let entry = check_entry_line(entry, number, scratch, Some(&mut leaf), &mut report)
+        .filter(|entry| is_index(entry.index))?;
     let recovery = is_recovery(&record)
         .then(|| Record::from_value(record.clone(), &mut |_, _, _| {}))
         .flatten()
         .and_then(|record| recovery_regions(&record));
     let mut parents = Vec::new();
     let record = check_record_line(record, number, scratch, &mut parents, &mut report);
-    Some(Checked { entry, leaf, record, parents, timestamp, recovery, findings })
+    Some(Checked { entry, leaf, record, parents, timestamp, recovery, findings, dropped })
 }
 
 fn timestamp_of(entry: &Value<'_>) -> String {
@@ -445,11 +492,12 @@ fn timestamp_of(entry: &Value<'_>) -> String {
 }
 
 fn is_recovery(record: &Value<'_>) -> bool {
-    let field = |value: &Value<'_>, key: &str| {
-        value.as_object().and_then(|object| object.get(key).cloned().map(Value::into_owned))
-    };
-    field(record, "payload")
-        .and_then(|payload| field(&payload, "inline"))
-        .and_then(|inline| field(&inline, "kind"))
-        .is_some_and(|kind| kind.as_str() == Some("recovery"))
+    let mut value = record;
+    for key in ["payload", "inline", "kind"] {
+        let Some(member) = value.as_object().and_then(|object| object.get(key)) else {
+            return false;
+        };
+        value = member;
+    }
+    value.as_str() == Some("recovery")
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{
@@ -34,6 +35,9 @@ impl SegmentNumber {
         Some(Self(number)).filter(|segment| segment.file_name() == name && segment.0 > 0)
     }
 
+    /// The highest number that a file name can hold.
+    pub(super) const MAX: Self = Self(99_999_999);
+
     /// The segment after this one.
     #[must_use]
     pub fn next(self) -> Self {
@@ -53,10 +57,61 @@ impl fmt::Display for SegmentNumber {
 pub(super) struct Hint {
     /// Highest segment that there ever was.
     pub(super) segment: u32,
-    /// Missing segments that a recovery record tells of already.
-    pub(super) missing: Vec<u32>,
+    /// Missing segments that a recovery record tells of already, from and to, in order.
+    pub(super) missing: Vec<(u32, u32)>,
     /// Entries under a seal that a recovery record says were lost.
     pub(super) lost: u64,
+    /// Whether a recovery record says that no seals are made any more.
+    pub(super) stopped: bool,
+}
+
+impl Hint {
+    /// Most ranges of missing segments that are remembered; more are told of again.
+    const MAX_RANGES: usize = 10_000;
+
+    /// The parts of `from` to `to` that are not told of yet; they count as told from here on.
+    pub(super) fn tell_missing(&mut self, from: u32, to: u32) -> Vec<(u32, u32)> {
+        let mut untold = Vec::new();
+        let mut next = u64::from(from);
+        for &(first, last) in self.missing.iter().filter(|range| range.0 <= to && range.1 >= from) {
+            if u64::from(first) > next {
+                untold.extend(u32::try_from(next).map(|next| (next, first - 1)));
+            }
+            next = next.max(u64::from(last) + 1);
+        }
+        if next <= u64::from(to) {
+            untold.extend(u32::try_from(next).map(|next| (next, to)));
+        }
+        self.missing.extend(&untold);
+        self.tidy();
+        untold
+    }
+
+    /// Takes in what another process remembered meanwhile.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.segment = self.segment.max(other.segment);
+        self.missing.extend(other.missing);
+        self.lost = other.lost;
+        self.stopped = other.stopped;
+        self.tidy();
+    }
+
+    /// Sorts and joins the ranges, and drops what cannot be.
+    fn tidy(&mut self) {
+        if self.segment > SegmentNumber::MAX.0 {
+            self.segment = 0;
+        }
+        self.missing.retain(|(first, last)| first <= last);
+        self.missing.sort_unstable();
+        self.missing.dedup_by(|next, range| {
+            let joined = next.0 <= range.1.saturating_add(1);
+            if joined {
+                range.1 = range.1.max(next.1);
+            }
+            joined
+        });
+        self.missing.truncate(Self::MAX_RANGES);
+    }
 }
 
 /// The folder of a journal, opened without following a link at its name.
@@ -66,15 +121,19 @@ pub struct Folder {
     path: PathBuf,
 }
 
+/// The lock file, opened anew where another one stands in its place.
+#[derive(Debug)]
+pub(super) struct Lock(Mutex<Arc<File>>);
+
 /// Holds the lock of the folder until dropped.
 #[derive(Debug)]
-pub(crate) struct LockGuard<'a> {
-    file: &'a File,
+pub(crate) struct LockGuard {
+    file: Arc<File>,
 }
 
-impl Drop for LockGuard<'_> {
+impl Drop for LockGuard {
     fn drop(&mut self) {
-        let _ = flock(self.file, FlockOperation::Unlock);
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -88,7 +147,13 @@ impl Folder {
     /// When it is a link, belongs to another user, or others can write to it.
     pub fn create(path: &Path) -> Result<Self> {
         match mkdirat(rustix::fs::CWD, path, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => Self::open(path),
+            Ok(()) => {
+                // What is durable below it is lost with a name that is not.
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                let _ = File::open(parent.unwrap_or(Path::new("."))).and_then(|it| it.sync_all());
+                Self::open(path)
+            }
+            Err(Errno::EXIST) => Self::open(path),
             Err(errno) => Err(JournalError::io("create", path, errno)),
         }
     }
@@ -146,6 +211,28 @@ impl Folder {
         Ok(segments)
     }
 
+    /// The newest segment that is one.
+    pub(super) fn newest(&self, segments: &[SegmentNumber]) -> Result<Option<SegmentNumber>> {
+        for segment in segments.iter().rev() {
+            if self.stat_segment(*segment)?.is_some() {
+                return Ok(Some(*segment));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Changes whenever a file comes or goes, if not within the same tick of the system's clock.
+    pub(super) fn stamp(&self) -> Result<(i64, u64)> {
+        let stat =
+            fstat(&self.handle).map_err(|errno| JournalError::io("read", &self.path, errno))?;
+        Ok((stat.st_ctime, stat.st_ctime_nsec))
+    }
+
+    /// Makes the names of the files durable.
+    pub(super) fn sync(&self) -> Result<()> {
+        fsync(&self.handle).map_err(|errno| JournalError::io("flush", &self.path, errno))
+    }
+
     /// Opens a segment for reading and its length.
     ///
     /// # Errors
@@ -174,17 +261,13 @@ impl Folder {
         self.open_file(&segment.file_name(), OFlags::RDWR | OFlags::APPEND)
     }
 
-    /// Inode and length of a segment, if it is there.
+    /// Inode and length of a segment, if it is there; what is no regular file is none.
     pub(super) fn stat_segment(&self, segment: SegmentNumber) -> Result<Option<(u64, u64)>> {
         match statat(&self.handle, segment.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 Ok(Some((stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0))))
             }
-            Ok(_) => {
-                let what = "is not a regular file".to_owned();
-                Err(JournalError::Unsafe { path: self.segment_path(segment), what })
-            }
-            Err(Errno::NOENT) => Ok(None),
+            Ok(_) | Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(JournalError::io("read", &self.segment_path(segment), errno)),
         }
     }
@@ -213,12 +296,16 @@ impl Folder {
             let _ = ioctl_getflags(&file)
                 .and_then(|flags| ioctl_setflags(&file, flags | IFlags::APPEND));
         }
-        fsync(&self.handle).map_err(|errno| JournalError::io("flush", &self.path, errno))?;
+        self.sync()?;
         Ok(Some(File::from(file)))
     }
 
     /// Opens the lock file, making it if it is not there.
-    pub(super) fn open_lock(&self) -> Result<File> {
+    pub(super) fn open_lock(&self) -> Result<Lock> {
+        Ok(Lock(Mutex::new(Arc::new(self.open_lock_file()?))))
+    }
+
+    fn open_lock_file(&self) -> Result<File> {
         let path = self.path.join(LOCK);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.handle, LOCK, flags, Mode::from_raw_mode(0o600))
@@ -229,12 +316,21 @@ impl Folder {
     }
 
     /// Takes the lock, waiting a bounded time.
-    pub(super) fn lock<'a>(&self, file: &'a File) -> Result<LockGuard<'a>> {
+    pub(super) fn lock(&self, lock: &Lock) -> Result<LockGuard> {
         let mut waiting: Option<Instant> = None;
         let mut pause = Duration::from_micros(20);
         loop {
-            match flock(file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(LockGuard { file }),
+            let file = Arc::clone(&lock.0.lock().unwrap_or_else(PoisonError::into_inner));
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {
+                    let guard = LockGuard { file };
+                    if self.is_lock_file(&guard.file)? {
+                        return Ok(guard);
+                    }
+                    // Someone removed or replaced it: others may hold the one that is there now.
+                    let opened = Arc::new(self.open_lock_file()?);
+                    *lock.0.lock().unwrap_or_else(PoisonError::into_inner) = opened;
+                }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {}
                 Err(errno) => return Err(JournalError::io("lock", &self.path, errno)),
             }
@@ -248,19 +344,33 @@ impl Folder {
         }
     }
 
+    /// Whether this is the file that stands under the lock's name.
+    fn is_lock_file(&self, file: &File) -> Result<bool> {
+        let failed = |errno| JournalError::io("read", &self.path.join(LOCK), errno);
+        let open = fstat(file).map_err(failed)?;
+        match statat(&self.handle, LOCK, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
     /// What the lock file remembers; nothing if it is damaged.
-    pub(super) fn read_hint(&self, lock: &File) -> Hint {
+    pub(super) fn read_hint(&self, held: &LockGuard) -> Hint {
         let mut text = String::new();
-        let mut file = lock;
+        let mut file = &*held.file;
         let read = file
             .seek(SeekFrom::Start(0))
             .and_then(|_| file.take(1 << 20).read_to_string(&mut text));
-        read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default()
+        let mut hint: Hint =
+            read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default();
+        hint.tidy();
+        hint
     }
 
     /// Writes the hint; a failure costs only the hint.
-    pub(super) fn write_hint(&self, lock: &File, hint: &Hint) {
-        let mut file = lock;
+    pub(super) fn write_hint(&self, held: &LockGuard, hint: &Hint) {
+        let mut file = &*held.file;
         let bytes = serde_json::to_vec(hint).unwrap_or_default();
         let _ = file
             .set_len(0)

@@ -31,6 +31,15 @@ pub enum Found {
     TornTail(Region),
     /// Lines that are no entries.
     Garbage(Region),
+    /// More than is worth reading stood behind the last entry, and the segment was left.
+    TooMuchGarbage {
+        /// Number of the segment.
+        segment: SegmentNumber,
+        /// Offset of the first byte.
+        offset: u64,
+        /// Number of bytes.
+        length: u64,
+    },
     /// The last line was whole but for its newline; it was kept.
     UnfinishedLine {
         /// Number of the segment.
@@ -42,6 +51,20 @@ pub enum Found {
     MissingSegment {
         /// Its number.
         segment: SegmentNumber,
+    },
+    /// Many segments in a row are gone, if they were ever there.
+    MissingSegments {
+        /// Number of the first.
+        segment: SegmentNumber,
+        /// Number of the last.
+        last: SegmentNumber,
+    },
+    /// The entry that this process saw last is no longer where it was.
+    Rewritten {
+        /// Number of the segment.
+        segment: SegmentNumber,
+        /// Position of the entry.
+        index: u64,
     },
     /// A segment is shorter than this process left it.
     Shrunk {
@@ -76,16 +99,40 @@ pub enum Found {
         /// Number of the segment that was left for a new one.
         segment: SegmentNumber,
     },
+    /// The log had entries and no keys: it gets new ones, and with them a new name.
+    NewKeys {
+        /// Entries in the journal.
+        entries: u64,
+    },
+    /// No seals are made any more.
+    SealingStopped {
+        /// Why.
+        reason: String,
+    },
+    /// Seals that were made are gone.
+    SealsMissing {
+        /// Epoch of the first that is missing.
+        first: u64,
+        /// Epoch of the seal that follows.
+        next: u64,
+    },
 }
 
 impl Found {
     /// Whether it is about the end of a segment, which is judged anew at each look.
     pub(super) fn is_at_the_end(&self) -> bool {
-        matches!(self, Self::TornTail(_) | Self::Garbage(_) | Self::UnfinishedLine { .. })
+        matches!(
+            self,
+            Self::TornTail(_)
+                | Self::Garbage(_)
+                | Self::TooMuchGarbage { .. }
+                | Self::UnfinishedLine { .. }
+        )
     }
 
     fn to_value(&self) -> Value<'static> {
-        let number = |number: u64| Value::from(number);
+        // Larger numbers come only from someone's hand, and readers of JSON disagree about them.
+        let number = |number: u64| Value::from(number.min((1 << 53) - 1));
         let segment = |segment: &SegmentNumber| Value::from(u64::from(segment.0));
         let region = |what: &'static str, region: &Region| {
             Value::from([
@@ -99,6 +146,12 @@ impl Found {
         match self {
             Self::TornTail(bytes) => region("torn-tail", bytes),
             Self::Garbage(bytes) => region("garbage", bytes),
+            Self::TooMuchGarbage { segment: at, offset, length } => Value::from([
+                ("length", number(*length)),
+                ("offset", number(*offset)),
+                ("segment", segment(at)),
+                ("what", Value::from("garbage")),
+            ]),
             Self::UnfinishedLine { segment: at, index } => Value::from([
                 ("index", number(*index)),
                 ("segment", segment(at)),
@@ -107,6 +160,16 @@ impl Found {
             Self::MissingSegment { segment: at } => {
                 Value::from([("segment", segment(at)), ("what", Value::from("missing-segment"))])
             }
+            Self::MissingSegments { segment: at, last } => Value::from([
+                ("last", segment(last)),
+                ("segment", segment(at)),
+                ("what", Value::from("missing-segment")),
+            ]),
+            Self::Rewritten { segment: at, index } => Value::from([
+                ("index", number(*index)),
+                ("segment", segment(at)),
+                ("what", Value::from("rewritten")),
+            ]),
             Self::Shrunk { segment: at, expected, found } => Value::from([
                 ("expected", number(*expected)),
                 ("found", number(*found)),
@@ -129,6 +192,18 @@ impl Found {
             Self::FlushFailed { segment: at } => {
                 Value::from([("segment", segment(at)), ("what", Value::from("flush-failed"))])
             }
+            Self::NewKeys { entries } => {
+                Value::from([("entries", number(*entries)), ("what", Value::from("new-keys"))])
+            }
+            Self::SealingStopped { reason } => Value::from([
+                ("reason", Value::from(reason.clone())),
+                ("what", Value::from("sealing-stopped")),
+            ]),
+            Self::SealsMissing { first, next } => Value::from([
+                ("first", number(*first)),
+                ("next", number(*next)),
+                ("what", Value::from("seals-missing")),
+            ]),
         }
     }
 }

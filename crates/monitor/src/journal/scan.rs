@@ -23,7 +23,9 @@ impl Position {
 }
 
 /// Hands every whole line from `from` on to `each`, garbage included, and gives the place where
-/// it stopped. A last line without a newline is being written, or torn: it is not handed out.
+/// it stopped. A last line without a newline is being written, or torn: it is not handed out. Of a
+/// line over the limit the beginning is handed out, and nothing of its segment after it: writers
+/// leave such a segment. What is no regular file is no segment.
 ///
 /// # Errors
 /// When a segment cannot be read.
@@ -41,7 +43,11 @@ pub fn scan(
         let start = if segment.0 == from.segment { from.offset } else { 0 };
         let path = folder.segment_path(segment);
         let failed = |error| JournalError::io("read", &path, error);
-        let (mut file, _) = folder.read_segment(segment)?;
+        let mut file = match folder.read_segment(segment) {
+            Ok((file, _)) => file,
+            Err(JournalError::Unsafe { .. }) => continue,
+            Err(error) => return Err(error),
+        };
         file.seek(SeekFrom::Start(start)).map_err(failed)?;
         let mut reader = BufReader::with_capacity(1 << 18, file);
         let mut offset = start;
@@ -51,13 +57,17 @@ pub fn scan(
             let limit = MAX_LINE_BYTES as u64 + 1;
             let read =
                 reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)? as u64;
-            if line.last() != Some(&b'\n') && read < limit {
+            let whole = line.last() == Some(&b'\n');
+            if !whole && read < limit {
                 break;
             }
             let text = line.strip_suffix(b"\n").unwrap_or(&line);
             let location =
                 Location { segment: SegmentNumber(segment.0), offset, length: text.len() as u64 };
             let flow = each(location, text);
+            if !whole {
+                break;
+            }
             offset += read;
             reached.offset = offset;
             if flow.is_break() {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod anchor;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod journal;

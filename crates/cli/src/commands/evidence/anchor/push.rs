@@ -1,16 +1,11 @@
 //! `evidence anchor push`
 
 use serde::Serialize;
-use wardkeep_evidence::checkpoint::Checkpoint;
-use wardkeep_evidence::merkle::Tree;
-use wardkeep_evidence::note::Note;
-use wardkeep_evidence::seal::{LogPublic, Seal};
-use wardkeep_monitor::anchor::outbox::{Alarm, AnchorState, Outbox, Outcome};
+use wardkeep_evidence::seal::Seal;
+use wardkeep_monitor::anchor::outbox::{Alarm, AnchorState, Outcome};
 use wardkeep_monitor::anchor::{AnchorError, Submission};
-use wardkeep_monitor::proof::ProveError;
-use wardkeep_monitor::sealer::{CHECKPOINTS, last_seal};
-use wardkeep_monitor::store::Store;
-use wardkeep_monitor::tree::sealed_tree;
+use wardkeep_monitor::proof::NewestSeal;
+use wardkeep_monitor::store::{Store, StoreReader};
 
 use super::super::report::time;
 use super::{find, open, trouble, words};
@@ -57,7 +52,7 @@ struct Pushed {
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     // Nothing is made where nothing was recorded.
-    context.open_reader()?;
+    let reader = context.open_reader()?;
     let mut outbox = open(context)?;
     args.names.iter().try_for_each(|name| find(&outbox, name).map(drop))?;
     if outbox.list().is_empty() {
@@ -65,13 +60,19 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         return Ok(context.done(&Answer { size: None, epoch: None, anchors: Vec::new() }));
     }
     let store = context.open_store()?;
-    let newest = Newest::of(&store)?;
+    let (newest, seal) = newest(&store, &reader)?;
     if let Some(problem) = store.seal_problem() {
         context.ui.note(&format!("no new seals are made: {problem}"));
     }
     let now = u64::try_from(store.now().unix()).unwrap_or(0);
     let wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|one| one == name);
-    let outcomes = newest.push(&mut outbox, &wanted, now, args.force)?;
+    let submission = Submission {
+        log: &newest.log,
+        note: &newest.note,
+        checkpoint: &newest.checkpoint,
+        consistency: &|old| newest.consistency(old),
+    };
+    let outcomes = outbox.push_to(&wanted, &submission, now, args.force)?;
     let statuses = outbox.list();
     let tried = |name: &str| outcomes.iter().find(|outcome| outcome.name == name);
     let anchors: Vec<Pushed> = statuses
@@ -82,7 +83,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             Pushed::new(name, status.config.place.kind(), status.state, tried(name))
         })
         .collect();
-    let Seal { size, epoch, .. } = newest.seal;
+    let Seal { size, epoch, .. } = seal;
     let due = store.next_seal().map(|due| format!("; the next is due at {}", time(due)));
     context.ui.say(format!("seal {epoch} over {size} records{}", due.unwrap_or_default()));
     for anchor in &anchors {
@@ -106,49 +107,21 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     Ok(context.finish(exit, exit == Exit::Success, &Answer { size, epoch, anchors }))
 }
 
-/// The newest seal with what is needed to show it.
-struct Newest {
-    public: LogPublic,
-    note: Note,
-    seal: Seal,
-    checkpoint: Checkpoint,
-    tree: Tree,
-}
-
-impl Newest {
-    /// Makes the seal that is due first.
-    fn of(store: &Store) -> Result<Self, CliError> {
-        store.seal()?;
-        let sealed = last_seal(&store.path().join(CHECKPOINTS))?;
-        let (Some((note, seal)), Some(public)) = (sealed, store.public()) else {
+/// The newest seal with what is needed to show it; the one that is due is made first.
+fn newest(store: &Store, reader: &StoreReader) -> Result<(NewestSeal, Seal), CliError> {
+    store.seal()?;
+    let newest = NewestSeal::load(reader)?;
+    let seal = newest.as_ref().and_then(|newest| Seal::from_checkpoint(&newest.checkpoint).ok());
+    match (newest, seal) {
+        (Some(newest), Some(seal)) => Ok((newest, seal)),
+        _ => {
             let problem = store.seal_problem();
-            return Err(CliError::new(
+            Err(CliError::new(
                 Exit::Unreadable,
                 problem.unwrap_or_else(|| "there is no seal to bring to the anchors".to_owned()),
                 "anchors keep seals: see what is wrong with `wardkeep evidence verify`",
-            ));
-        };
-        let checkpoint = seal.to_checkpoint(&public.origin());
-        let folder = store.journal().folder();
-        let tree = sealed_tree(store.path(), folder, seal.size, &seal.root)?
-            .ok_or(ProveError::RootDiffers)?;
-        Ok(Self { public, note, seal, checkpoint, tree })
-    }
-
-    fn push(
-        &self,
-        outbox: &mut Outbox,
-        wanted: &dyn Fn(&str) -> bool,
-        now: u64,
-        force: bool,
-    ) -> Result<Vec<Outcome>, CliError> {
-        let submission = Submission {
-            log: &self.public,
-            note: &self.note,
-            checkpoint: &self.checkpoint,
-            consistency: &|old| self.tree.consistency(old, self.seal.size),
-        };
-        Ok(outbox.push_to(wanted, &submission, now, force)?)
+            ))
+        }
     }
 }
 
