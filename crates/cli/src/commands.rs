@@ -6,6 +6,7 @@ mod demo;
 mod evidence;
 mod log;
 mod man;
+mod scan;
 mod time;
 mod trust;
 mod witness;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Evidence(evidence::Args),
     Log(log::Args),
     Man(man::Args),
+    Scan(scan::Args),
     Witness(witness::Args),
 }
 
@@ -37,6 +39,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Evidence(args) => evidence::run(context, args.command),
         Command::Log(args) => log::run(context, args),
         Command::Man(args) => man::run(context, args),
+        Command::Scan(args) => scan::run(context, args),
         Command::Witness(args) => witness::run(context, args.command),
     }
 }

@@ -178,6 +178,19 @@ impl Ui {
         }
     }
 
+    /// Prints one line of a stream of JSON objects, whatever the form of the answer.
+    pub(crate) fn line_of_json(&mut self, value: &impl Serialize) {
+        let mut bytes = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, HarmlessFormatter);
+        match value.serialize(&mut serializer) {
+            Ok(()) => {
+                bytes.push(b'\n');
+                self.write(&bytes);
+            }
+            Err(error) => self.failed = Some(error.into()),
+        }
+    }
+
     /// Prints help or a message of clap's.
     pub(crate) fn help(&mut self, text: &StyledStr, on_stderr: bool) {
         let colour = if on_stderr { self.colour_err } else { self.colour_out };

@@ -59,6 +59,7 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     ("evidence anchor clear", &["here", "--yes", "--state-dir", "anchored"], "cleared name"),
     ("evidence anchor remove", &["here", "--state-dir", "anchored"], "name"),
     ("log", &["--state-dir", "anchored"], "records reindexed"),
+    ("scan", &["hello.txt"], "files verdict"),
     ("man", &[], "page"),
     ("man", &["--out", "pages"], "directory pages"),
     ("witness key", &["--dir", "witness"], "directory key name"),

@@ -21,6 +21,8 @@ mod output;
 #[cfg(test)]
 mod repeat;
 #[cfg(test)]
+mod scan;
+#[cfg(test)]
 mod seals;
 #[cfg(test)]
 mod shared;

@@ -1,0 +1,187 @@
+//! `wardkeep scan`
+
+mod excerpt;
+mod files;
+mod lines;
+mod sarif;
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use wardkeep_detect::finding::{Category, Channel, Finding, Scan, Verdict};
+use wardkeep_detect::scan::Detector;
+
+use self::files::Scanned;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::Line;
+
+/// Judges text: injections, extraction attempts, secrets, data on its way out
+///
+/// Scans files and folders (links are not followed), or standard input with `-`. With --jsonl, reads
+/// one object a line from standard input (`id`, `text`, optional `channel`) and writes one a line in
+/// the same order (`id`, `verdict`, `score`, `findings`). Exit 1: something is not clean.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files and folders to scan, or `-` for standard input
+    #[arg(required_unless_present = "jsonl")]
+    paths: Vec<PathBuf>,
+    /// Where the text comes from
+    #[arg(long, value_enum, default_value_t = ChannelName::Document)]
+    channel: ChannelName,
+    /// Read and write JSON lines
+    #[arg(long, conflicts_with_all = ["paths", "sarif"])]
+    jsonl: bool,
+    /// Write a SARIF 2.1.0 log instead of text
+    #[arg(long)]
+    sarif: bool,
+}
+
+/// A channel as it is named outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub(crate) enum ChannelName {
+    /// The user's own prompt
+    User,
+    /// What a tool gave back, a web page among them
+    ToolOutput,
+    /// A document that the agent was given
+    Document,
+    /// A file of the agent's durable memory
+    Memory,
+    /// The owner's policy
+    Policy,
+    /// A skill or its description
+    Skill,
+    /// What the model answers
+    ModelOutput,
+}
+
+impl From<ChannelName> for Channel {
+    fn from(name: ChannelName) -> Self {
+        match name {
+            ChannelName::User => Self::User,
+            ChannelName::ToolOutput => Self::ToolOutput,
+            ChannelName::Document => Self::Document,
+            ChannelName::Memory => Self::Memory,
+            ChannelName::Policy => Self::Policy,
+            ChannelName::Skill => Self::Skill,
+            ChannelName::ModelOutput => Self::ModelOutput,
+        }
+    }
+}
+
+/// A finding as it is written out: where and why, never the text itself.
+#[derive(Debug, Serialize)]
+struct FindingJson {
+    rule: String,
+    category: String,
+    weight: f32,
+    start: usize,
+    end: usize,
+    path: Vec<String>,
+    reason: String,
+}
+
+impl From<&Finding> for FindingJson {
+    fn from(finding: &Finding) -> Self {
+        Self {
+            rule: finding.rule.to_string(),
+            category: category(finding.category),
+            weight: finding.weight,
+            start: finding.span.start,
+            end: finding.span.end,
+            path: finding.path.iter().map(|step| format!("{step:?}")).collect(),
+            reason: finding.reason.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FileJson<'a> {
+    file: &'a str,
+    verdict: String,
+    score: f32,
+    findings: Vec<FindingJson>,
+    unread: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    verdict: String,
+    files: Vec<FileJson<'a>>,
+}
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let detector = Detector::new();
+    let channel = Channel::from(args.channel);
+    if args.jsonl {
+        return lines::run(context, &detector, channel);
+    }
+    let scanned = files::scan(context, &detector, channel, &args.paths)?;
+    let worst = scanned.iter().map(|file| file.scan.verdict).max().unwrap_or(Verdict::Clean);
+    let unread = scanned.iter().any(|file| file.unread.is_some());
+    let exit = match (worst, unread) {
+        (Verdict::Clean, false) => Exit::Success,
+        (Verdict::Clean, true) => Exit::Unreadable,
+        _ => Exit::Refused,
+    };
+    if args.sarif {
+        let log = sarif::log(&scanned);
+        let mut text = serde_json::to_vec_pretty(&log).unwrap_or_default();
+        text.push(b'\n');
+        context.ui.generated(&text);
+    } else {
+        for file in &scanned {
+            show(context, file);
+        }
+    }
+    let files = scanned
+        .iter()
+        .map(|file| FileJson {
+            file: &file.name,
+            verdict: file.scan.verdict.to_string(),
+            score: file.scan.score,
+            findings: file.scan.findings.iter().map(FindingJson::from).collect(),
+            unread: file.unread.as_deref(),
+        })
+        .collect();
+    let answer = Answer { verdict: worst.to_string(), files };
+    Ok(context.finish(exit, exit == Exit::Success, &answer))
+}
+
+fn show(context: &mut Context, file: &Scanned) {
+    if let Some(why) = &file.unread {
+        context.ui.fault(format!("{}: not read: {why}", file.name));
+        return;
+    }
+    let Scan { verdict, score, findings } = &file.scan;
+    let line = Line::from(format!("{}: ", file.name));
+    let line = match verdict {
+        Verdict::Clean => line.good("clean"),
+        Verdict::Suspicious => line.strong("suspicious"),
+        Verdict::Block => line.bad("block"),
+    };
+    context.ui.answer(line.plain(format!(" ({score:.2})")));
+    for finding in findings {
+        let (number, column, text, marks) = excerpt::around(&file.text, finding.span);
+        let hidden = if finding.path.is_empty() {
+            String::new()
+        } else {
+            let path: Vec<String> = finding.path.iter().map(|step| format!("{step:?}")).collect();
+            format!(", hidden by {}", path.join(" in "))
+        };
+        let category = category(finding.category);
+        context.ui.say(format!("  {number}:{column} {} ({category}{hidden})", finding.rule));
+        context.ui.say(format!("    {}", finding.reason));
+        context.ui.say(format!("    | {text}"));
+        context.ui.say(format!("    | {marks}"));
+    }
+}
+
+fn category(category: Category) -> String {
+    format!("{category:?}")
+}

@@ -1,0 +1,201 @@
+//! Compiles `rules/` into tables, so that a detector is ready at once.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "a build that cannot go on says why")]
+
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Write as _};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use serde::Deserialize;
+
+#[expect(dead_code, reason = "the library uses the rest")]
+#[path = "src/rules/automaton.rs"]
+mod automaton;
+#[expect(dead_code, reason = "the library uses the rest")]
+#[path = "src/rules/compile.rs"]
+mod compile;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    class: Vec<ClassEntry>,
+    #[serde(default)]
+    rule: Vec<RuleEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClassEntry {
+    id: String,
+    #[serde(default)]
+    common: bool,
+    words: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleEntry {
+    id: String,
+    category: String,
+    languages: Vec<String>,
+    weight: f32,
+    #[serde(default)]
+    channels: BTreeMap<String, f32>,
+    #[serde(default)]
+    stance: Option<String>,
+    #[serde(default)]
+    canary: bool,
+    #[serde(default)]
+    at_least: Option<u16>,
+    patterns: Vec<String>,
+    explanation: String,
+    positive: Vec<String>,
+    negative: Vec<String>,
+    /// The channel of the tests.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read by the tests only")]
+    test: Option<String>,
+}
+
+const CATEGORIES: [&str; 10] = [
+    "SystemImpersonation",
+    "IndirectInjection",
+    "BehaviorManipulation",
+    "FalseContextInjection",
+    "EncodedPayload",
+    "ExtractionAttempt",
+    "ManyShotPriming",
+    "FormatOverride",
+    "SensitiveFileContent",
+    "DataExfiltration",
+];
+
+/// Channels in the order of the weights, with the share of the weight that counts by default.
+const CHANNELS: [(&str, f32); 7] = [
+    ("user", 0.75),
+    ("tool_output", 1.0),
+    ("document", 1.0),
+    ("memory", 1.0),
+    ("policy", 1.0),
+    ("skill", 0.9),
+    ("model_output", 0.4),
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=rules");
+    println!("cargo::rerun-if-changed=src/rules/automaton.rs");
+    println!("cargo::rerun-if-changed=src/rules/compile.rs");
+    let mut classes: BTreeMap<String, compile::Class> = BTreeMap::new();
+    let mut rules: Vec<RuleEntry> = Vec::new();
+    for path in files(Path::new("rules")) {
+        let text = fs::read_to_string(&path).expect("a rule file that can be read");
+        let file: File =
+            toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        for entry in file.class {
+            let class = classes.entry(entry.id).or_default();
+            class.common |= entry.common;
+            class.words.extend(entry.words);
+        }
+        rules.extend(file.rule);
+    }
+    let mut patterns = Vec::new();
+    for (id, rule) in (0u16..).zip(&rules) {
+        check(rule);
+        patterns.extend(rule.patterns.iter().map(|pattern| (id, pattern.clone())));
+    }
+    let tables = compile::compile(&classes, &patterns).unwrap_or_else(|error| panic!("{error}"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(out.join("tables.rs"), print(&tables, &rules, &classes))
+        .expect("OUT_DIR is writable");
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("the rules are there") {
+        let path = entry.expect("a readable entry").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn check(rule: &RuleEntry) {
+    let id = &rule.id;
+    assert!(CATEGORIES.contains(&rule.category.as_str()), "{id}: no such category");
+    assert!((0.0..=1.0).contains(&rule.weight), "{id}: weight out of range");
+    assert!(!rule.explanation.is_empty(), "{id}: no explanation");
+    assert!(!rule.languages.is_empty(), "{id}: no languages");
+    assert!(!rule.positive.is_empty() && !rule.negative.is_empty(), "{id}: no tests");
+    for channel in rule.channels.keys() {
+        assert!(CHANNELS.iter().any(|(name, _)| name == channel), "{id}: no channel {channel}");
+    }
+}
+
+fn array<T: Debug>(out: &mut String, name: &str, of: &str, items: &[T]) {
+    writeln!(out, "static {name}: [{of}; {}] = {items:?};", items.len()).expect("a string grows");
+}
+
+fn print(
+    tables: &compile::Tables,
+    rules: &[RuleEntry],
+    classes: &BTreeMap<String, compile::Class>,
+) -> String {
+    let mut out = String::new();
+    let automaton = &tables.automaton;
+    array(&mut out, "BYTE_CLASS", "u8", &automaton.byte_class);
+    array(&mut out, "USUAL", "u32", &automaton.usual);
+    array(&mut out, "CELLS", "[u32; 2]", &automaton.cells);
+    array(&mut out, "OUTPUTS", "u32", &automaton.outputs);
+    array(&mut out, "MATCHES", "u16", &automaton.matches);
+    array(&mut out, "LITERALS", "Literal", &tables.literals);
+    array(&mut out, "CLASSES", "u16", &tables.classes);
+    array(&mut out, "INDEX", "u32", &tables.index);
+    array(&mut out, "USES", "Use", &tables.uses);
+    let grow = "a string grows";
+    writeln!(out, "static BACKWARDS: [(Cow<'static, str>, u16); {}] = [", tables.backwards.len())
+        .expect(grow);
+    for (word, flags) in tables.backwards.iter() {
+        writeln!(out, "(Cow::Borrowed({word:?}), {flags}),").expect(grow);
+    }
+    out.push_str("];\n");
+    writeln!(out, "const WIDTH: usize = {};", automaton.width).expect(grow);
+    writeln!(out, "const ELEMENTS: usize = {};", tables.elements).expect(grow);
+    writeln!(out, "static RULES: [Rule; {}] = [", rules.len()).expect(grow);
+    for rule in rules {
+        let weights: Vec<f32> = CHANNELS
+            .iter()
+            .map(|(name, share)| rule.channels.get(*name).copied().unwrap_or(rule.weight * share))
+            .collect();
+        let stance = match rule.stance.as_deref() {
+            None | Some("imperative") => "Imperative",
+            Some("any") => "Any",
+            Some("raw") => "Raw",
+            Some(other) => panic!("{}: no stance {other}", rule.id),
+        };
+        writeln!(
+            out,
+            "Rule {{ id: Cow::Borrowed({:?}), category: Category::{}, weights: {weights:?}, \
+             stance: Stance::{stance}, canary: {}, at_least: {}, \
+             explanation: Cow::Borrowed({:?}) }},",
+            rule.id,
+            rule.category,
+            rule.canary,
+            rule.at_least.unwrap_or(1),
+            rule.explanation
+        )
+        .expect(grow);
+    }
+    out.push_str("];\n");
+    writeln!(out, "static WORDS: [(&str, bool, &[&str]); {}] = [", classes.len()).expect(grow);
+    for (id, class) in classes {
+        writeln!(out, "({id:?}, {}, &{:?}),", class.common, class.words).expect(grow);
+    }
+    out.push_str("];\n");
+    out
+}

@@ -1,0 +1,11 @@
+//! Text judged in microseconds: evasions undone, attacks named, secrets found, addresses weighed.
+//!
+//! Pure functions, linear time, no network, no clock, no files. Start with [`scan::Detector`].
+
+pub mod finding;
+pub mod rules;
+pub mod scan;
+pub mod secrets;
+pub mod shell;
+pub mod urls;
+pub mod views;

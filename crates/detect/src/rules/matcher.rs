@@ -1,0 +1,283 @@
+//! One pass over a text: literals, sentences, patterns.
+
+use super::RuleSet;
+use super::compile::{ANCHOR, LEFT, Literal, MENTIONS, RIGHT, STOP, Tables};
+use super::context;
+
+/// Hits that a sentence may hold before it is cut.
+const SENTENCE: usize = 192;
+/// Hits that are kept when a sentence is cut.
+const KEPT: usize = 24;
+/// Matches of one rule that are looked at in one text.
+const PER_RULE: u16 = 64;
+/// Set for a rule that matched that often: it is not looked for any more.
+const DONE: u16 = u16::MAX;
+
+/// A literal in the text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hit {
+    /// The literal's flags.
+    pub(crate) flags: u16,
+    literal: u16,
+    /// First byte.
+    pub(crate) start: usize,
+    /// Behind the last byte.
+    pub(crate) end: usize,
+}
+
+/// A complete pattern.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Match {
+    /// Index of the rule.
+    pub(crate) rule: u16,
+    /// First byte in the view.
+    pub(crate) start: usize,
+    /// Behind the last byte.
+    pub(crate) end: usize,
+    /// How much of the rule's weight counts here.
+    pub(crate) factor: f32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// Number of the sentence, 0 for none.
+    sentence: usize,
+    start: usize,
+    end: usize,
+}
+
+/// Finds the matches of all rules in a normalised text.
+pub(crate) fn matches(set: &RuleSet, text: &str) -> Vec<Match> {
+    let mut run = Run {
+        set,
+        text,
+        hits: Vec::new(),
+        slots: Vec::new(),
+        seen: Vec::new(),
+        found: Vec::new(),
+        sentence: 1,
+        anchored: false,
+        mentioned: [false; 2],
+        mentions: 0,
+    };
+    run.pass();
+    run.found
+}
+
+struct Run<'a> {
+    set: &'a RuleSet,
+    text: &'a str,
+    /// Of the sentence so far.
+    hits: Vec<Hit>,
+    /// Of each element, the latest hit that ends a row up to it.
+    slots: Vec<Slot>,
+    /// Of each rule, how often it matched.
+    seen: Vec<u16>,
+    found: Vec<Match>,
+    sentence: usize,
+    /// Whether the sentence so far has a literal that a pattern hangs on.
+    anchored: bool,
+    /// Whether the last sentence, and the one before it, spoke about attacks.
+    mentioned: [bool; 2],
+    mentions: usize,
+}
+
+impl Run<'_> {
+    fn pass(&mut self) {
+        let (tables, text) = (&self.set.tables, self.text);
+        tables.automaton.run(text.as_bytes(), |state, end| self.ended(tables, state, end));
+        self.close();
+    }
+
+    #[inline(never)]
+    fn ended(&mut self, tables: &Tables, state: u32, end: usize) {
+        for &literal in tables.automaton.ended(state) {
+            let entry = &tables.literals[usize::from(literal)];
+            let start = end - usize::from(entry.len);
+            if !bounded(self.text, entry, start, end) {
+                continue;
+            }
+            if entry.flags & STOP != 0 {
+                if stops(self.text.as_bytes(), start, end) {
+                    self.close();
+                }
+                continue;
+            }
+            self.anchored |= entry.flags & ANCHOR != 0;
+            self.hits.push(Hit { flags: entry.flags, literal, start, end });
+        }
+        if self.hits.len() >= SENTENCE {
+            let kept = self.hits[self.hits.len() - KEPT..].to_vec();
+            let anchored = kept.iter().any(|hit| hit.flags & ANCHOR != 0);
+            self.close();
+            self.hits = kept;
+            self.anchored = anchored;
+        }
+    }
+
+    /// Ends a sentence.
+    fn close(&mut self) {
+        let mentions = self.hits.iter().any(|hit| hit.flags & MENTIONS != 0);
+        if self.anchored {
+            self.patterns(mentions);
+            self.sentence += 1;
+        }
+        self.mentions += usize::from(mentions);
+        if !self.hits.is_empty() {
+            self.mentioned = [mentions, self.mentioned[0]];
+            self.hits.clear();
+        }
+        self.anchored = false;
+    }
+
+    fn patterns(&mut self, mentions: bool) {
+        let tables = &self.set.tables;
+        if self.slots.is_empty() {
+            self.slots = vec![Slot::default(); tables.elements];
+            self.seen = vec![0; self.set.rules.len()];
+        }
+        let about = context::About {
+            here: mentions,
+            before: self.mentioned[0] || self.mentioned[1],
+            often: self.mentions >= 3,
+        };
+        for at in 0..self.hits.len() {
+            let hit = self.hits[at];
+            let literal = &tables.literals[usize::from(hit.literal)];
+            let from = literal.classes as usize;
+            for &class in &tables.classes[from..from + usize::from(literal.count)] {
+                let class = usize::from(class);
+                let uses = tables.index[class] as usize..tables.index[class + 1] as usize;
+                for one in &tables.uses[uses] {
+                    let element = usize::from(one.element);
+                    if self.seen[usize::from(one.rule)] == DONE {
+                        continue;
+                    }
+                    let start = if one.ends & 1 != 0 {
+                        hit.start
+                    } else {
+                        let before = self.slots[element - 1];
+                        if before.sentence != self.sentence
+                            || before.end > hit.start
+                            || !near(self.text, before.end, hit.start, one.gap)
+                        {
+                            continue;
+                        }
+                        before.start
+                    };
+                    if one.ends & 2 == 0 {
+                        self.slots[element] = Slot { sentence: self.sentence, start, end: hit.end };
+                        continue;
+                    }
+                    let seen = &mut self.seen[usize::from(one.rule)];
+                    *seen += 1;
+                    let factor = f32::from(*seen);
+                    let new = Match { rule: one.rule, start, end: hit.end, factor };
+                    complete(self.set, self.text, &self.hits, about, &mut self.found, new);
+                    if *seen >= PER_RULE {
+                        *seen = DONE;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Weighs a complete pattern; its factor comes in as the number of matches so far.
+fn complete(
+    set: &RuleSet,
+    text: &str,
+    hits: &[Hit],
+    about: context::About,
+    found: &mut Vec<Match>,
+    mut new: Match,
+) {
+    let rule = &set.rules[usize::from(new.rule)];
+    if rule.at_least > 1 {
+        if new.factor < f32::from(rule.at_least) {
+            return;
+        }
+        // Twice the number that is needed counts in full.
+        new.factor = (new.factor / f32::from(rule.at_least) * 0.7).min(1.0);
+        match found.iter_mut().find(|old| old.rule == new.rule) {
+            Some(old) => *old = Match { start: old.start, ..new },
+            None => found.push(new),
+        }
+        return;
+    }
+    let place = context::Place { text, hits, words: &set.tables.backwards };
+    new.factor = context::factor(&place, about, rule, new.start, new.end);
+    if new.factor <= 0.0 {
+        return;
+    }
+    match found.last_mut() {
+        Some(old) if old.rule == new.rule && old.end > new.start && old.factor >= new.factor => {
+            old.end = old.end.max(new.end);
+        }
+        _ => found.push(new),
+    }
+}
+
+/// Whether the literal meets the edges of words where it must.
+fn bounded(text: &str, literal: &Literal, start: usize, end: usize) -> bool {
+    let word = |c: char| c == '_' || c.is_alphanumeric();
+    let bytes = text.as_bytes();
+    let left = literal.flags & LEFT == 0
+        || start == 0
+        || match bytes[start - 1] {
+            byte if byte.is_ascii() => !(byte == b'_' || byte.is_ascii_alphanumeric()),
+            _ => !text.get(..start).and_then(|head| head.chars().next_back()).is_some_and(word),
+        };
+    left && (literal.flags & RIGHT == 0
+        || match bytes.get(end) {
+            None => true,
+            Some(byte) if byte.is_ascii() => !(*byte == b'_' || byte.is_ascii_alphanumeric()),
+            _ => !text.get(end..).and_then(|tail| tail.chars().next()).is_some_and(word),
+        })
+}
+
+/// Whether a sign that can end a sentence ends one here.
+fn stops(bytes: &[u8], start: usize, end: usize) -> bool {
+    let next = bytes.get(end).copied();
+    match bytes[start] {
+        b'.' | b'!' | b'?' => {
+            next.is_none_or(|byte| byte.is_ascii_whitespace() || b"\"')]}<\\".contains(&byte))
+        }
+        b'\n' => next.is_none_or(|byte| b"\n\r-*#>|0123456789".contains(&byte)),
+        _ => true,
+    }
+}
+
+/// Whether at most so many words stand between two places, and nothing that separates data.
+fn near(text: &str, from: usize, to: usize, gap: u8) -> bool {
+    let gap = usize::from(gap);
+    if to - from > gap * 18 + 8 {
+        return false;
+    }
+    let mut words = 0;
+    let mut wide = 0;
+    let mut inside = false;
+    let (mut last, mut open) = (b'x', false);
+    for &byte in &text.as_bytes()[from..to] {
+        match byte {
+            b'{' | b'}' | b'|' | b';' => return false,
+            // A quotation begins, or ends again.
+            b'\'' | b'"' | b'`' if last == b' ' => open = true,
+            b'\'' | b'"' | b'`' if open => open = false,
+            0xe3..=0xe9 => {
+                wide += 1;
+                inside = false;
+            }
+            _ => {
+                let word = byte == b'\'' || byte.is_ascii_alphanumeric() || byte >= 0x80;
+                // The rest of a wide character is no word of its own.
+                if word && !inside && !(wide > 0 && (0x80..0xc0).contains(&byte)) {
+                    words += 1;
+                }
+                inside = word;
+            }
+        }
+        last = byte;
+    }
+    !open && words + wide / 2 <= gap
+}

@@ -1,0 +1,283 @@
+//! One text in, one verdict out.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::finding::{Category, Channel, Finding, Scan, Span, Transform, Verdict};
+use crate::rules::verdict::score;
+use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
+use crate::secrets::find_secrets;
+use crate::urls::{UrlContext, find_urls, judge_url};
+use crate::views::{Limits, View, Views, views};
+
+pub use crate::rules::verdict::Thresholds;
+
+/// Findings that weigh less are not reported.
+const LEAST: f32 = 0.15;
+/// Findings that a scan reports at most.
+const MOST: usize = 64;
+/// What a rule that matched under an encoding counts for in addition.
+const ENCODED: f32 = 0.3;
+
+/// A score from elsewhere, from 0 to 1.
+type Learned = Box<dyn Fn(&Views<'_>, Channel) -> f32 + Send + Sync>;
+/// A stronger judge; `None` leaves the score as it is.
+type Cascade = Box<dyn Fn(&str, Channel, &Scan) -> Option<f32> + Send + Sync>;
+
+/// Judges texts. Making one costs nothing; keep it or not.
+pub struct Detector {
+    sets: Vec<RuleSet>,
+    limits: Limits,
+    thresholds: Option<Thresholds>,
+    learned: Option<Learned>,
+    cascade: Option<(Cascade, [f32; 2])>,
+}
+
+impl fmt::Debug for Detector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Detector")
+            .field("rules", &self.sets.iter().map(|set| set.rules.len()).sum::<usize>())
+            .field("thresholds", &self.thresholds)
+            .field("learned", &self.learned.is_some())
+            .field("cascade", &self.cascade.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Detector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Detector {
+    /// With the rules that ship, and nothing else.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            sets: vec![RuleSet::builtin()],
+            limits: Limits::default(),
+            thresholds: None,
+            learned: None,
+            cascade: None,
+        }
+    }
+
+    /// With other bounds on normalising and decoding.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// With the same thresholds in every channel, in place of [`Thresholds::of`].
+    #[must_use]
+    pub fn with_thresholds(mut self, thresholds: Thresholds) -> Self {
+        self.thresholds = Some(thresholds);
+        self
+    }
+
+    /// With rules of the owner's beside those that ship.
+    ///
+    /// # Errors
+    ///
+    /// A pattern that cannot be read, or a weight out of range.
+    pub fn with_rules(mut self, rules: &[OwnRule]) -> Result<Self, RuleError> {
+        self.sets.push(RuleSet::own(rules)?);
+        Ok(self)
+    }
+
+    /// With a learned score beside the rules: it sees every text, and joins the rules' score as
+    /// one more independent reason.
+    #[must_use]
+    pub fn with_score(
+        mut self,
+        score: impl Fn(&Views<'_>, Channel) -> f32 + Send + Sync + 'static,
+    ) -> Self {
+        self.learned = Some(Box::new(score));
+        self
+    }
+
+    /// With a stronger judge for scores within a band: it sees only those, and its answer replaces
+    /// the score.
+    #[must_use]
+    pub fn with_cascade(
+        mut self,
+        band: [f32; 2],
+        judge: impl Fn(&str, Channel, &Scan) -> Option<f32> + Send + Sync + 'static,
+    ) -> Self {
+        self.cascade = Some((Box::new(judge), band));
+        self
+    }
+
+    /// Judges a text.
+    #[must_use]
+    pub fn scan(&self, text: &str, channel: Channel) -> Scan {
+        let views = views(text, &self.limits);
+        let mut findings = Vec::new();
+        for view in &views.views {
+            for set in &self.sets {
+                rules(set, text, view, channel, &mut findings);
+            }
+        }
+        hidden(&views, &mut findings);
+        secrets(text, channel, &mut findings);
+        urls(text, channel, &mut findings);
+        findings.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.span.cmp(&b.span)));
+        findings.dedup_by(|a, b| a.rule == b.rule && a.span == b.span && a.path == b.path);
+        findings.truncate(MOST);
+        let mut total = score(&findings);
+        if let Some(learned) = &self.learned {
+            total = 1.0 - (1.0 - total) * (1.0 - learned(&views, channel).clamp(0.0, 1.0));
+        }
+        self.conclude(text, channel, total, findings)
+    }
+
+    fn conclude(&self, text: &str, channel: Channel, score: f32, findings: Vec<Finding>) -> Scan {
+        let thresholds = self.thresholds.unwrap_or_else(|| Thresholds::of(channel));
+        let mut scan = Scan { verdict: thresholds.judge(score), score, findings };
+        if let Some((judge, [low, high])) = &self.cascade
+            && (*low..=*high).contains(&score)
+            && let Some(better) = judge(text, channel, &scan)
+        {
+            scan.score = better.clamp(0.0, 1.0);
+            scan.verdict = thresholds.judge(scan.score);
+        }
+        scan
+    }
+}
+
+/// Judges a text with the rules that ship.
+#[must_use]
+pub fn scan(text: &str, channel: Channel) -> Scan {
+    Detector::new().scan(text, channel)
+}
+
+/// Whether a text is clean in a channel.
+#[must_use]
+pub fn is_clean(text: &str, channel: Channel) -> bool {
+    scan(text, channel).verdict == Verdict::Clean
+}
+
+fn rules(
+    set: &RuleSet,
+    text: &str,
+    view: &View<'_>,
+    channel: Channel,
+    findings: &mut Vec<Finding>,
+) {
+    let encoded = view.path().iter().any(|&step| is_encoding(step));
+    let mut heaviest: Option<(f32, Span)> = None;
+    for one in matcher::matches(set, view.text()) {
+        let rule = &set.rules[usize::from(one.rule)];
+        // What was not hidden was found in the first view.
+        if !view.path().is_empty() && !view.altered(one.start..one.end) {
+            continue;
+        }
+        let mut weight = rule.weight(channel) * one.factor;
+        let span = view.span(one.start..one.end);
+        if rule.canary && weight > 0.0 && has_canary(text, span) {
+            weight = (weight * 1.6).min(0.9);
+        }
+        if weight < LEAST {
+            continue;
+        }
+        if encoded && heaviest.is_none_or(|(most, _)| weight > most) {
+            heaviest = Some((weight, span));
+        }
+        findings.push(Finding {
+            rule: rule.id.clone(),
+            category: rule.category,
+            weight,
+            span,
+            path: view.path().to_vec(),
+            reason: rule.explanation.clone(),
+        });
+    }
+    // An encoding alone is no finding: what it hides is.
+    if let Some((weight, span)) = heaviest
+        && weight >= 0.3
+    {
+        findings.push(Finding {
+            rule: Cow::Borrowed("encoded.payload"),
+            category: Category::EncodedPayload,
+            weight: (weight * 0.5 + ENCODED).min(0.9),
+            span,
+            path: view.path().to_vec(),
+            reason: Cow::Borrowed("An attack was hidden by an encoding."),
+        });
+    }
+}
+
+/// Whether a transform hides text from a reader rather than writing it in another way.
+fn is_encoding(step: Transform) -> bool {
+    !matches!(step, Transform::Markup | Transform::Entity | Transform::Escape | Transform::Percent)
+}
+
+/// A made-up token such as `ALPHA_CHECK_7` near a finding: nobody asks for that in earnest.
+fn has_canary(text: &str, span: Span) -> bool {
+    let bytes = text.as_bytes();
+    let from = span.start.saturating_sub(60).min(bytes.len());
+    let to = span.end.saturating_add(80).min(bytes.len());
+    bytes[from..to].split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_')).any(|word| {
+        word.len() >= 6
+            && word.contains(&b'_')
+            && word.iter().filter(|byte| byte.is_ascii_uppercase()).count() >= 4
+            && !word.iter().any(u8::is_ascii_lowercase)
+    })
+}
+
+/// Text that a reader cannot see.
+fn hidden(views: &Views<'_>, findings: &mut Vec<Finding>) {
+    for hidden in views.hidden.iter().take(8) {
+        findings.push(Finding {
+            rule: Cow::Borrowed("hidden.text"),
+            category: Category::IndirectInjection,
+            weight: 0.3,
+            span: hidden.span,
+            path: Vec::new(),
+            reason: Cow::Borrowed("Text is hidden from the reader."),
+        });
+    }
+}
+
+/// Credentials, wherever they stand. A card number without words around it is too little.
+fn secrets(text: &str, channel: Channel, findings: &mut Vec<Finding>) {
+    // In the user's own prompt a secret is the user's to give.
+    let share = if channel == Channel::User { 0.5 } else { 0.8 };
+    for secret in find_secrets(text).into_iter().filter(|secret| secret.confidence >= 0.5).take(64)
+    {
+        findings.push(Finding {
+            rule: Cow::Owned(format!("secret.{}", secret.kind)),
+            category: Category::SensitiveFileContent,
+            weight: secret.confidence * share,
+            span: secret.span,
+            path: Vec::new(),
+            reason: Cow::Borrowed("A credential is written here."),
+        });
+    }
+}
+
+/// Addresses that carry data away.
+fn urls(text: &str, channel: Channel, findings: &mut Vec<Finding>) {
+    for found in find_urls(text).iter().take(512) {
+        let from_model = channel == Channel::ModelOutput;
+        let context = UrlContext { from_model, ..found.context };
+        // Data often names odd addresses; one that is fetched unasked, or that the model itself
+        // writes, is another matter.
+        let share = if context.in_image || from_model { 0.8 } else { 0.45 };
+        for risk in judge_url(found, context) {
+            if risk.weight >= LEAST {
+                findings.push(Finding {
+                    rule: Cow::Owned(format!("url.{:?}", risk.kind).to_lowercase()),
+                    category: Category::DataExfiltration,
+                    weight: risk.weight * share,
+                    span: found.span,
+                    path: Vec::new(),
+                    reason: risk.reason,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Credentials in a text: kind, place and a keyed fingerprint, never the value.
+//!
+//! One prefilter looks for the literals that every format has somewhere (a prefix, a keyword, a
+//! separator); only there a bounded check runs, with the format's checksum where it has one.
+
+mod assignments;
+mod blocks;
+mod cards;
+mod formats;
+mod placeholders;
+mod prefilter;
+#[cfg(test)]
+mod tests;
+mod uris;
+
+use crate::finding::Span;
+use formats::{FORMATS, Format};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use prefilter::Prefilter;
+use sha2::Sha256;
+use std::sync::LazyLock;
+
+/// A credential that was found. The value itself stays in the text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Secret {
+    /// What it is, as a stable id such as `github-token`.
+    pub kind: &'static str,
+    /// Where the value is.
+    pub span: Span,
+    /// From 0 to 1: near 1 with a checksum or an unmistakable form, about one half by entropy.
+    pub confidence: f32,
+}
+
+/// What to check where a literal was seen.
+#[derive(Debug, Clone, Copy)]
+enum Check {
+    Token(&'static Format),
+    Keyword,
+    Uri,
+    Authorization,
+    Pem,
+    Jwt,
+    Telegram,
+    AzureKey,
+    SasSignature,
+    Putty,
+    Netrc,
+    PgPass,
+    OracleThin,
+    Twilio,
+    Mailchimp,
+}
+
+const LITERALS: &[(&str, Check)] = &[
+    ("passw", Check::Keyword),
+    ("passphrase", Check::Keyword),
+    ("pwd", Check::Keyword),
+    ("secret", Check::Keyword),
+    ("token", Check::Keyword),
+    ("api_key", Check::Keyword),
+    ("apikey", Check::Keyword),
+    ("api-key", Check::Keyword),
+    ("access_key", Check::Keyword),
+    ("accesskey", Check::Keyword),
+    ("private_key", Check::Keyword),
+    ("encryption_key", Check::Keyword),
+    ("signing_key", Check::Keyword),
+    ("auth_key", Check::Keyword),
+    ("credential", Check::Keyword),
+    ("://", Check::Uri),
+    ("authorization", Check::Authorization),
+    ("-----BEGIN ", Check::Pem),
+    ("eyJ", Check::Jwt),
+    (":AA", Check::Telegram),
+    ("AccountKey=", Check::AzureKey),
+    ("SharedAccessKey=", Check::AzureKey),
+    ("&sig=", Check::SasSignature),
+    ("?sig=", Check::SasSignature),
+    ("PuTTY-User-Key-File-", Check::Putty),
+    ("machine ", Check::Netrc),
+    (":5432:", Check::PgPass),
+    (":5433:", Check::PgPass),
+    (":6432:", Check::PgPass),
+    ("jdbc:oracle:thin:", Check::OracleThin),
+    ("twilio", Check::Twilio),
+    ("-us", Check::Mailchimp),
+];
+
+static PREFILTER: LazyLock<(Prefilter, Vec<Check>)> = LazyLock::new(|| {
+    let tokens = FORMATS.iter().map(|format| (format.prefix, Check::Token(format)));
+    let (literals, checks): (Vec<&[u8]>, Vec<Check>) = LITERALS
+        .iter()
+        .copied()
+        .chain(tokens)
+        .map(|(literal, check)| (literal.as_bytes(), check))
+        .unzip();
+    (Prefilter::new(literals), checks)
+});
+
+/// Finds credentials, in the order in which they stand.
+///
+/// ```
+/// use wardkeep_detect::secrets::{find_secrets, redact};
+/// let text = format!("postgres://app:{}@db.internal/app", "s9fK2mQx7");
+/// let secrets = find_secrets(&text);
+/// assert_eq!(secrets[0].kind, "postgres-url");
+/// assert_eq!(redact(&text, &secrets), "postgres://app:[REDACTED:postgres-url]@db.internal/app");
+/// ```
+pub fn find_secrets(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
+    let bytes = text.as_bytes();
+    let (prefilter, checks) = &*PREFILTER;
+    // INVARIANT: behind a keyword the value is read once, not once for each keyword in it.
+    let mut read = 0;
+    prefilter.find(bytes, |index, start, end| match checks[index] {
+        Check::Keyword if start < read => {}
+        Check::Keyword => read = assignments::check(bytes, start, end, &mut found),
+        check => run(check, bytes, start, end, &mut found),
+    });
+    cards::find(text.as_bytes(), &mut found);
+    settled(text, found)
+}
+
+fn run(check: Check, text: &[u8], start: usize, end: usize, found: &mut Vec<Secret>) {
+    match check {
+        Check::Token(format) => formats::check(format, text, start, found),
+        Check::Keyword => {}
+        Check::Uri => uris::check(text, start, end, found),
+        Check::Authorization => uris::authorization(text, end, found),
+        Check::Pem => blocks::pem(text, start, end, found),
+        Check::Jwt => blocks::jwt(text, start, found),
+        Check::Telegram => formats::telegram(text, start, found),
+        Check::AzureKey => uris::azure_key(text, end, found),
+        Check::SasSignature => uris::sas_signature(text, end, found),
+        Check::Putty => blocks::putty(text, start, found),
+        Check::Netrc => blocks::netrc(text, end, found),
+        Check::PgPass => blocks::pgpass(text, end, found),
+        Check::OracleThin => uris::oracle(text, end, found),
+        Check::Twilio => formats::twilio(text, end, found),
+        Check::Mailchimp => formats::mailchimp(text, start, end, found),
+    }
+}
+
+/// Sorted; of two readings of the same value the surer one stays.
+fn settled(text: &str, mut found: Vec<Secret>) -> Vec<Secret> {
+    found.retain(|secret| {
+        text.get(secret.span.start..secret.span.end).is_some_and(|v| !v.is_empty())
+    });
+    found.sort_by(|a, b| {
+        (a.span.start, b.span.end)
+            .cmp(&(b.span.start, a.span.end))
+            .then(b.confidence.total_cmp(&a.confidence))
+    });
+    let mut kept: Vec<Secret> = Vec::with_capacity(found.len());
+    for secret in found {
+        if let Some(last) = kept.last_mut() {
+            let inside = secret.span.end <= last.span.end;
+            if inside && secret.confidence <= last.confidence {
+                continue;
+            }
+            if secret.span == last.span {
+                *last = secret;
+                continue;
+            }
+        }
+        kept.push(secret);
+    }
+    kept
+}
+
+/// A keyed fingerprint of the value: equal for the same secret under the same key, and of no use
+/// for guessing it without the key.
+pub fn fingerprint(key: &[u8; 32], text: &str, secret: &Secret) -> [u8; 16] {
+    let value = text.get(secret.span.start..secret.span.end).unwrap_or_default();
+    let mut short = [0; 16];
+    // HMAC takes a key of any length: there is no error to speak of.
+    if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) {
+        mac.update(b"wardkeep secret fingerprint v1\0");
+        mac.update(value.as_bytes());
+        for (to, from) in short.iter_mut().zip(mac.finalize().into_bytes()) {
+            *to = from;
+        }
+    }
+    short
+}
+
+/// The text with every secret replaced by `[REDACTED:kind]`; where several overlap, by one.
+pub fn redact(text: &str, secrets: &[Secret]) -> String {
+    let mut secrets: Vec<&Secret> = secrets.iter().collect();
+    secrets.sort_by_key(|secret| (secret.span.start, secret.span.end));
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    let mut rest = secrets.into_iter().peekable();
+    while let Some(first) = rest.next() {
+        let (mut start, mut end, mut surest) = (first.span.start, first.span.end, first);
+        while let Some(next) = rest.next_if(|next| next.span.start < end) {
+            end = end.max(next.span.end);
+            if next.confidence > surest.confidence {
+                surest = next;
+            }
+        }
+        // Spans of another text must not split a character.
+        start = start.clamp(at, text.len());
+        end = end.clamp(start, text.len());
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        out.push_str(&text[at..start]);
+        out.push_str("[REDACTED:");
+        out.push_str(surest.kind);
+        out.push(']');
+        at = end;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+fn secret(kind: &'static str, start: usize, end: usize, confidence: f32) -> Secret {
+    Secret { kind, span: (start..end).into(), confidence }
+}
+
+/// How many bytes from `from` on satisfy a test, at most `most`.
+fn run_length(text: &[u8], from: usize, most: usize, test: impl Fn(u8) -> bool) -> usize {
+    let rest = &text[from.min(text.len())..];
+    rest.iter().take(most).take_while(|byte| test(**byte)).count()
+}

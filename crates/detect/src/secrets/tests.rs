@@ -1,0 +1,367 @@
+//! Every positive is put together here, so that no scanner sees one in the repository.
+
+use super::formats::base62;
+use super::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use proptest::prelude::*;
+
+const LETTERS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const HEX: &str = "0123456789abcdef";
+const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// Chance of our own, the same each time.
+fn random(alphabet: &str, length: usize, seed: u64) -> String {
+    let signs = alphabet.as_bytes();
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..length)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            char::from(signs[usize::try_from(state >> 33).expect("small") % signs.len()])
+        })
+        .collect()
+}
+
+fn checked(prefix: &str, seed: u64) -> String {
+    let body = random(LETTERS, 30, seed);
+    let sum = base62(crc32fast::hash(body.as_bytes()));
+    format!("{prefix}{body}{}", String::from_utf8_lossy(&sum))
+}
+
+fn jwt_of(header: &str, claims: &str) -> String {
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    format!("{}.{}.{}", part(header), part(claims), random(LETTERS, 43, 5))
+}
+
+fn card(prefix: &str, length: usize) -> String {
+    let body = format!("{prefix}{}", random("0123456789", length - 1 - prefix.len(), 9));
+    let sum: u32 = body
+        .bytes()
+        .rev()
+        .enumerate()
+        .map(|(place, byte)| {
+            let digit = u32::from(byte - b'0') * if place % 2 == 0 { 2 } else { 1 };
+            digit / 10 + digit % 10
+        })
+        .sum();
+    format!("{body}{}", (10 - sum % 10) % 10)
+}
+
+fn positives() -> Vec<(&'static str, String, String)> {
+    let mut rows: Vec<(&'static str, String, String)> = Vec::new();
+    let mut plain = |kind, value: String| rows.push((kind, format!("see {value} here"), value));
+    for (seed, prefix) in ["ghp_", "gho_", "ghu_", "ghs_", "ghr_"].into_iter().enumerate() {
+        plain("github-token", checked(prefix, seed as u64 + 1));
+    }
+    plain("npm-token", checked("npm_", 7));
+    plain(
+        "github-fine-grained-token",
+        format!("github_pat_{}_{}", random(LETTERS, 22, 1), random(LETTERS, 59, 2)),
+    );
+    plain("pypi-token", format!("pypi-AgEIcHlwaS5vcmc{}", random(LETTERS, 120, 3)));
+    plain("aws-access-key", format!("AKIA{}", random(UPPER, 16, 4)));
+    plain("aws-access-key", format!("ASIA{}", random(UPPER, 16, 5)));
+    plain("google-api-key", format!("AIza{}", random(LETTERS, 35, 6)));
+    plain("google-oauth-token", format!("ya29.{}", random(LETTERS, 120, 7)));
+    plain("google-oauth-secret", format!("GOCSPX-{}", random(LETTERS, 28, 8)));
+    plain(
+        "slack-token",
+        format!(
+            "xoxb-{}-{}-{}",
+            random("123456789", 12, 1),
+            random("123456789", 12, 2),
+            random(LETTERS, 24, 3)
+        ),
+    );
+    plain(
+        "slack-webhook",
+        format!(
+            "hooks.slack.com/services/T{}/B{}/{}",
+            random(UPPER, 8, 1),
+            random(UPPER, 8, 2),
+            random(LETTERS, 24, 3)
+        ),
+    );
+    plain(
+        "discord-webhook",
+        format!(
+            "discord.com/api/webhooks/{}/{}",
+            random("123456789", 18, 1),
+            random(LETTERS, 68, 2)
+        ),
+    );
+    plain("stripe-secret-key", format!("sk_live_{}", random(LETTERS, 24, 1)));
+    plain("stripe-test-key", format!("sk_test_{}", random(LETTERS, 24, 2)));
+    plain("stripe-publishable-key", format!("pk_live_{}", random(LETTERS, 24, 3)));
+    plain("openai-key", format!("sk-proj-{}", random(LETTERS, 120, 1)));
+    plain("anthropic-key", format!("sk-ant-api03-{}AA", random(LETTERS, 93, 2)));
+    plain("llm-api-key", format!("sk-{}", random(LETTERS, 48, 3)));
+    plain(
+        "telegram-bot-token",
+        format!("{}:AA{}", random("123456789", 10, 1), random(LETTERS, 33, 2)),
+    );
+    plain("sendgrid-key", format!("SG.{}.{}", random(LETTERS, 22, 1), random(LETTERS, 43, 2)));
+    plain("mailgun-key", format!("key-{}", random(HEX, 32, 1)));
+    plain("mailchimp-key", format!("{}-us12", random(HEX, 32, 8)));
+    plain("shopify-token", format!("shpat_{}", random(HEX, 32, 2)));
+    plain("gitlab-token", format!("glpat-{}", random(LETTERS, 20, 3)));
+    plain("digitalocean-token", format!("dop_v1_{}", random(HEX, 64, 4)));
+    plain("huggingface-token", format!("hf_{}", random(LETTERS, 34, 5)));
+    plain("age-key", format!("AGE-SECRET-KEY-1{}", random(UPPER, 58, 6)));
+    plain("vault-token", format!("hvs.{}", random(LETTERS, 90, 7)));
+    plain("grafana-token", {
+        let body = random(LETTERS, 32, 1);
+        format!("glsa_{body}_{:08x}", crc32fast::hash(format!("glsa_{body}").as_bytes()))
+    });
+    plain("jwt", jwt_of(r#"{"alg":"HS256","typ":"JWT"}"#, r#"{"sub":"u-77","exp":1999999999}"#));
+    plain("credit-card", card("4539", 16));
+    plain("credit-card", card("37", 15));
+    let mut placed = |kind, text: String, value: String| rows.push((kind, text, value));
+    let password = random(LETTERS, 14, 3);
+    for (kind, scheme) in [
+        ("postgres-url", "postgres"),
+        ("postgres-url", "postgresql+psycopg2"),
+        ("mysql-url", "mysql"),
+        ("mongodb-url", "mongodb+srv"),
+        ("redis-url", "rediss"),
+        ("amqp-url", "amqp"),
+        ("basic-auth-url", "https"),
+    ] {
+        placed(
+            kind,
+            format!("URL={scheme}://app:{password}@db.prod.corp:5432/x"),
+            password.clone(),
+        );
+    }
+    placed("redis-url", format!("redis://:{password}@cache/0"), password.clone());
+    placed(
+        "oracle-url",
+        format!("jdbc:oracle:thin:scott/{password}@//db:1521/x"),
+        password.clone(),
+    );
+    placed(
+        "password",
+        format!("jdbc:postgresql://db/x?user=app&password={password}"),
+        password.clone(),
+    );
+    placed("password", format!("  password: \"{password}\""), password.clone());
+    placed("password", format!("DB_PASSWORD={password}\n"), password.clone());
+    placed("password", format!("mysql --password {password} x"), password.clone());
+    placed("password", format!("<password>{password}</password>"), password.clone());
+    placed("password", format!("Server=db;Uid=sa;Pwd={password};"), password.clone());
+    let key = random(LETTERS, 32, 11);
+    placed("generic-secret", format!("{{\"api_key\": \"{key}\"}}"), key.clone());
+    placed("generic-secret", format!("{{\\\"api_key\\\": \\\"{key}\\\"}}"), key.clone());
+    placed("generic-secret", format!("client_secret => '{key}',"), key.clone());
+    placed("generic-secret", format!("export AUTH_TOKEN={key}"), key.clone());
+    placed("generic-secret", format!("const secretKey = `{key}`;"), key.clone());
+    let hex = random(HEX, 64, 12);
+    placed("generic-secret", format!("SECRET_KEY='{hex}'"), hex.clone());
+    let aws = random(LETTERS, 40, 13);
+    placed("aws-secret-key", format!("aws_secret_access_key = {aws}"), aws.clone());
+    let id = format!("AKIA{}", random(UPPER, 16, 14));
+    placed("aws-secret-key", format!("{id},{aws}"), aws.clone());
+    let azure = STANDARD.encode(random(LETTERS, 64, 15));
+    placed(
+        "azure-key",
+        format!("AccountName=x;AccountKey={azure};EndpointSuffix=y"),
+        azure.clone(),
+    );
+    let sas = random(LETTERS, 43, 16) + "%3D";
+    placed(
+        "azure-sas-signature",
+        format!("https://x.blob.core.windows.net/c?sv=2024-01-01&se=2030-01-01&sig={sas}"),
+        sas.clone(),
+    );
+    placed("bearer-authorization", format!("Authorization: Bearer {key}"), key.clone());
+    placed("bearer-authorization", format!("-H \"authorization: token {key}\""), key.clone());
+    let basic = STANDARD.encode(format!("admin:{password}"));
+    placed("basic-authorization", format!("{{'Authorization': 'Basic {basic}'}}"), basic.clone());
+    let discord =
+        format!("M{}.{}.{}", random(LETTERS, 23, 1), random(LETTERS, 6, 2), random(LETTERS, 27, 3));
+    placed("discord-bot-token", format!("TOKEN = \"{discord}\""), discord.clone());
+    let twilio = random(HEX, 32, 17);
+    placed("twilio-key", format!("twilio: sid, SK{twilio}"), format!("SK{twilio}"));
+    placed(
+        "netrc-password",
+        format!("machine api.corp\n  login me\n  password {password}\n"),
+        password.clone(),
+    );
+    placed("pgpass-password", format!("db.corp:5432:app:me:{password}"), password.clone());
+    let data = random(LETTERS, 64, 18);
+    for (kind, label) in [
+        ("private-key", "RSA PRIVATE KEY"),
+        ("private-key", "PRIVATE KEY"),
+        ("private-key", "ENCRYPTED PRIVATE KEY"),
+        ("private-key", "EC PRIVATE KEY"),
+        ("openssh-private-key", "OPENSSH PRIVATE KEY"),
+        ("pgp-private-key", "PGP PRIVATE KEY BLOCK"),
+    ] {
+        let block = format!("-----BEGIN {label}-----\n{data}\n{data}\n-----END {label}-----");
+        placed(kind, format!("x {block} y"), block.clone());
+    }
+    let block =
+        format!("-----BEGIN PRIVATE KEY-----\\n{data}\\n{data}\\n-----END PRIVATE KEY-----");
+    placed(
+        "gcp-service-account",
+        format!("{{\"type\": \"service_account\", \"private_key\": \"{block}\\n\"}}"),
+        block.clone(),
+    );
+    let block = format!("-----BEGIN PRIVATE KEY-----\n{data}\n{data}");
+    placed("private-key", block.clone(), block.clone());
+    let putty = format!(
+        "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: a b\nPublic-Lines: 1\n{data}\nPrivate-Lines: 1\n{data}\nPrivate-MAC: {hex}"
+    );
+    placed("putty-private-key", format!("{putty}\nrest"), putty.clone());
+    rows
+}
+
+#[test]
+fn every_format_is_found_where_it_stands() {
+    for (kind, text, value) in positives() {
+        let found = find_secrets(&text);
+        let hit = found.iter().find(|secret| secret.kind == kind);
+        let Some(hit) = hit else { panic!("{kind} not found in {text}: {found:?}") };
+        assert_eq!(&text[hit.span.start..hit.span.end], value, "{kind}");
+        let safe = redact(&text, &found);
+        assert!(!safe.contains(&value) && safe.contains("[REDACTED:"), "{safe}");
+    }
+}
+
+fn negatives() -> Vec<String> {
+    let mut rows: Vec<String> = [
+        "AKIAIOSFODNN7EXAMPLE", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "password = changeme", "password: 'changeme'", "password=\"\"", "PASSWORD=${DB_PASSWORD}", "password: $PASSWORD",
+        "password = \"<your password>\"", "api_key = 'YOUR_API_KEY_GOES_HERE_123'", "api_key: xxxxxxxxxxxxxxxxxxxxxxxx",
+        "token: ${{ secrets.GITHUB_TOKEN }}", "token = os.environ[\"GITHUB_TOKEN_V2\"]", "const token = process.env.API_TOKEN1;",
+        "token = get_token(user_id=42)", "let token = self.tokens[index1].clone();", "password: String,", "password: &str",
+        "def f(password: str = None):", "if token == \"abcdefgh12345678abcd\":", "token_type = \"bearer_jwt_v2_access\"",
+        "max_tokens = 4096000000000000", "tokenizer = \"cl100k_base_2024_v12\"", "The password must have 8 characters.",
+        "Enter password: ", "password_field = \"input-password-2\"", "secret_name: my-app/prod/db-credentials-2",
+        "token: 123e4567-e89b-12d3-a456-426614174000", "commit = 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "token = \"9fceb02d0ae598e95dc970b74767f19372d61af8\"",
+        "\"integrity\": \"sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==\"",
+        "secret = \"sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"", "checksum = \"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
+        "postgres://user:password@localhost/db", "postgres://postgres:postgres@db:5432/x", "mysql://root:${PW}@db/x",
+        "https://user:<token>@github.com/x", "https://user:pass@example.com/", "mongodb://{user}:{password}@host/db", "redis://localhost:6379/0",
+        "https://example.com/a:b@c", "ssh://git@github.com:22/x", "http://host:8080/@x", "ftp://anonymous@host/",
+        "Authorization: Bearer <token>", "Authorization: Bearer YOUR_TOKEN_HERE_12345", "Authorization: Bearer ${TOKEN}",
+        "authorization is required for basic access to this resource", "Authorization: Basic dXNlcjpwYXNzd29yZA==",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        "a block that starts with -----BEGIN RSA PRIVATE KEY----- and goes on in words that nobody would call a key at all, ever",
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+        "eyJub3QganNvbiBhdCBhbGwuLi4.abcdefghijkl.mnopqrstuvwxyz0123", "4111 1111 1111 1111", "4242424242424242", "5555555555554444", "378282246310005",
+        "4539 1488 0343 6468", "1234 5678 9012 3456", "order 4000000000000000", "0000 0000 0000 0000", "+49 4512 3456 7890 12", "1716239022123456789",
+        "v4.5391488034364671", "ISBN 978-3-16-148410-0", "sk-learn-compatible-estimators-with-long-names-in-them", "risk-adjusted returns and task-based work",
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345", "npm_install_something_that_is_quite_long_indeed", "pypi-publish", "hf_hub_download(repo_id)",
+        "glpat-", "glpat-xxxxxxxxxxxxxxxxxxxx", "SG.short.key", "key-value-store-with-a-long-name", "key-00000000000000000000000000000000", "machine learning login page password reset",
+        "machine HOST login NAME password <password>", "localhost:5432:db:me:changeme", "time 12:5432:99", "xoxb-your-token-here-goes-in-this-place",
+        "twilio is a vendor of messages", "status-us1 and node-us2", "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
+        "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;", "AccountKey=<key>;", "sk_live_...", "sk_test_xxxxxxxxxxxxxxxxxxxxxxxx",
+        "AIzaSyXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX", "ya29.example", "arn:aws:iam::123456789012:role/x", "secret_path: /run/secrets/db_password_1", "credentials: ./config/credentials.json",
+        "csrf_token = \"b7e23ec29af22b0b4e41da31e868d572\"", "public_key_token=b77a5c561934e089", "password_hash = \"$2b$12$KIXQJ8Yx8mQe1uQ9j3Zc5u\"", "passwd:x:1000:1000::/home/me:/bin/sh",
+        "token := lexer.next()?;", "Token::Keyword(\"select\")", "secret: { secretName: tls-cert-2024 }", "pwd: /home/me/project1/src",
+    ]
+    .into_iter()
+    .map(str::to_owned)
+    .collect();
+    // Good but for one sign.
+    let mut wrong = checked("ghp_", 21).into_bytes();
+    wrong[10] = if wrong[10] == b'a' { b'b' } else { b'a' };
+    rows.push(String::from_utf8_lossy(&wrong).into_owned());
+    rows.push(format!("{}x", checked("ghp_", 22)));
+    rows.push(format!("x{}", checked("ghp_", 23)));
+    rows.push(checked("ghp_", 24).to_uppercase());
+    rows.push(format!("AKIA{}", random(UPPER, 15, 1)));
+    rows.push(format!("AKIA{}", random(UPPER, 17, 1)));
+    rows.push(format!("shpat_{}", random(HEX, 31, 1)));
+    rows.push(format!("SG.{}", random(LETTERS, 66, 1)));
+    rows.push(format!("{}9", card("4539", 16)));
+    rows
+}
+
+#[test]
+fn near_misses_are_left_alone() {
+    let rows = negatives();
+    assert!(rows.len() >= 80);
+    let wrong: Vec<String> = rows
+        .iter()
+        .filter_map(|text| find_secrets(text).first().map(|s| format!("{} in {text}", s.kind)))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn fingerprints_are_keyed_and_hold_no_value() {
+    let token = checked("ghp_", 1);
+    let (one, two) = (format!("a {token}"), format!("other text {token} end"));
+    let print = |key: u8, text: &str| fingerprint(&[key; 32], text, &find_secrets(text)[0]);
+    assert_eq!(print(1, &one), print(1, &two));
+    assert_ne!(print(1, &one), print(2, &one));
+    assert!(!format!("{:?}", find_secrets(&one)).contains(&token[4..]));
+}
+
+#[test]
+fn overlaps_are_redacted_once() {
+    let text = "0123456789";
+    let secrets = [secret("a", 2, 5, 0.5), secret("b", 4, 7, 0.9), secret("c", 8, 9, 0.5)];
+    assert_eq!(redact(text, &secrets), "01[REDACTED:b]7[REDACTED:c]9");
+    assert_eq!(
+        redact("äöü", &[secret("a", 1, 3, 0.5), secret("a", 90, 99, 0.5)]),
+        "[REDACTED:a]ü[REDACTED:a]"
+    );
+}
+
+#[test]
+fn repetition_stays_linear() {
+    let short = LITERALS.iter().map(|(literal, _)| literal.len()).filter(|length| *length < 3);
+    assert_eq!(short.count() + FORMATS.iter().filter(|format| format.prefix.len() < 3).count(), 0);
+    for unit in [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "eyJ",
+        "eyJhbGciOiJ.",
+        "://",
+        "token=",
+        "token",
+        "4539 ",
+        "45391488",
+        "AKIA",
+        "machine a login ",
+        "PuTTY-User-Key-File-2: a\n",
+        "twilio",
+        ":5432:",
+        ":AA",
+        "&sig=",
+        "authorization: bearer ",
+        "sk-",
+        "-us1",
+        "passw: \"",
+        "hooks.slack.com/services/T",
+    ] {
+        let text = unit.repeat((4 << 20) / unit.len());
+        let start = std::time::Instant::now();
+        let _found = find_secrets(&text);
+        let took = start.elapsed();
+        eprintln!("{unit:?} {took:?}");
+        assert!(took.as_secs() < 8, "{unit} {took:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn spans_are_text(text in "(token|passw|://|-----BEGIN |PRIVATE KEY-----|eyJ|:AA|AKIA|[ =:\"a-zA-Z0-9äß@/.-]){0,60}") {
+        let found = find_secrets(&text);
+        for secret in &found {
+            prop_assert!(text.get(secret.span.start..secret.span.end).is_some());
+        }
+        let _safe = redact(&text, &found);
+    }
+
+    #[test]
+    fn any_text_is_read(text in "\\PC{0,300}") {
+        let _found = find_secrets(&text);
+    }
+}

@@ -1,0 +1,482 @@
+//! What stands inside a word: quotes, escapes, `$…`, backticks, arithmetic.
+
+use super::expand::{Piece, joined};
+use super::grammar::{Origin, Parser};
+use super::state::Value;
+use super::word::is_meta;
+use super::{Via, Word};
+
+const OPERATORS: [&str; 20] = [
+    ":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,", "-", "=", "+", "?", "#", "%",
+    "/", ":", "@",
+];
+
+impl Parser<'_, '_> {
+    /// The parts of the word that starts here.
+    pub(super) fn pieces(&mut self) -> Vec<Piece> {
+        self.pieces_until(None)
+    }
+
+    /// Up to the end of the word, or up to a sign where blanks and the like are ordinary.
+    fn pieces_until(&mut self, close: Option<u8>) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let mut groups = 0_usize;
+        while let Some(byte) = self.peek() {
+            if self.state.halted() || close == Some(byte) {
+                break;
+            }
+            match byte {
+                b'\'' => {
+                    self.at += 1;
+                    let rest = &self.bytes[self.at..];
+                    let length = memchr::memchr(b'\'', rest);
+                    self.state.complete &= length.is_some();
+                    let end = self.at + length.unwrap_or(rest.len());
+                    pieces.push(Piece::quoted(&self.text[self.at..end]));
+                    self.at = (end + 1).min(self.bytes.len());
+                }
+                b'"' => {
+                    self.at += 1;
+                    pieces.push(Piece::quoted(""));
+                    pieces.extend(self.quoted(Some(b'"')));
+                }
+                b'\\' => pieces.extend(self.escaped()),
+                b'$' => pieces.push(self.dollar(false)),
+                b'`' => pieces.push(self.backtick(false)),
+                b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
+                    self.at += 2;
+                    pieces.push(self.substitution(Via::ProcessSubstitution, true));
+                }
+                b'?' | b'*' | b'+' | b'@' | b'!' if self.bytes.get(self.at + 1) == Some(&b'(') => {
+                    self.at += 2;
+                    groups += 1;
+                    pieces.push(Piece::Glob('*'));
+                }
+                b'|' | b'(' if groups > 0 => {
+                    groups += usize::from(byte == b'(');
+                    self.at += 1;
+                }
+                b')' if groups > 0 => {
+                    groups -= 1;
+                    self.at += 1;
+                }
+                b'{' | b',' | b'}' => {
+                    self.at += 1;
+                    pieces.push(Piece::Brace(byte));
+                }
+                b'*' | b'?' | b'[' | b']' => {
+                    self.at += 1;
+                    pieces.push(Piece::Glob(char::from(byte)));
+                }
+                _ if is_meta(byte) && close.is_none() => break,
+                _ => {
+                    let start = self.at;
+                    self.step();
+                    while self.peek().is_some_and(|byte| !is_meta(byte) && !is_active(byte)) {
+                        self.at += 1;
+                    }
+                    pieces.push(Piece::plain(&self.text[start..self.at]));
+                }
+            }
+        }
+        self.state.complete &= groups == 0;
+        pieces
+    }
+
+    /// Up to a closing quote, or of all that is left; `$` and backticks still count.
+    pub(super) fn quoted(&mut self, close: Option<u8>) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let mut start = self.at;
+        loop {
+            let Some(byte) = self.peek() else {
+                pieces.push(Piece::quoted(&self.text[start..]));
+                self.state.complete &= close.is_none();
+                break;
+            };
+            if !(Some(byte) == close || matches!(byte, b'\\' | b'$' | b'`')) {
+                self.at += 1;
+                continue;
+            }
+            pieces.push(Piece::quoted(&self.text[start..self.at]));
+            if Some(byte) == close {
+                self.at += 1;
+                break;
+            }
+            match byte {
+                b'\\' => match self.bytes.get(self.at + 1) {
+                    Some(b'\n') => self.at += 2,
+                    Some(next @ (b'$' | b'`' | b'\\')) => {
+                        pieces.push(Piece::quoted(&char::from(*next).to_string()));
+                        self.at += 2;
+                    }
+                    Some(b'"') if close == Some(b'"') => {
+                        pieces.push(Piece::quoted("\""));
+                        self.at += 2;
+                    }
+                    _ => {
+                        pieces.push(Piece::quoted("\\"));
+                        self.at += 1;
+                    }
+                },
+                b'$' => pieces.push(self.dollar(true)),
+                _ => pieces.push(self.backtick(true)),
+            }
+            start = self.at;
+            if self.state.halted() {
+                break;
+            }
+        }
+        pieces
+    }
+
+    fn escaped(&mut self) -> Option<Piece> {
+        self.at += 1;
+        let start = self.at;
+        match self.peek() {
+            Some(b'\n') => {
+                self.at += 1;
+                None
+            }
+            Some(_) => {
+                self.step();
+                Some(Piece::quoted(&self.text[start..self.at]))
+            }
+            None => Some(Piece::quoted("\\")),
+        }
+    }
+
+    fn dollar(&mut self, quoted: bool) -> Piece {
+        self.at += 1;
+        match self.peek() {
+            Some(b'(') => {
+                if self.looking_at("((")
+                    && let Some(end) = self.arithmetic_end(self.at + 2)
+                {
+                    return self.arithmetic(end);
+                }
+                self.at += 1;
+                self.substitution(Via::Substitution, true).with_quotes(quoted)
+            }
+            Some(b'{') => {
+                self.at += 1;
+                if !self.state.enter() {
+                    return Piece::unknown();
+                }
+                let value = self.parameter(quoted);
+                self.state.leave();
+                self.piece(value, quoted)
+            }
+            Some(b'\'') if !quoted => {
+                self.at += 1;
+                let (text, length, closed) = ansi(&self.bytes[self.at..]);
+                self.at += length;
+                self.state.complete &= closed;
+                Piece::quoted(&text)
+            }
+            Some(b'"') if !quoted => {
+                self.at += 1;
+                let start = self.at;
+                let pieces = self.quoted(Some(b'"'));
+                let word = joined(pieces, &self.text[start..self.at]);
+                let sources = word.sources;
+                Piece::Value { text: word.text, pattern: word.pattern, quoted: true, sources }
+            }
+            Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => {
+                let name = self.name();
+                let value = self.state.value(&name);
+                self.piece(value, quoted)
+            }
+            Some(b'@' | b'*' | b'#' | b'?' | b'$' | b'!' | b'-') => {
+                self.at += 1;
+                Piece::unknown()
+            }
+            _ => Piece::plain("$"),
+        }
+    }
+
+    fn piece(&mut self, value: Value, quoted: bool) -> Piece {
+        if !self.state.spend(value.pattern.len()) {
+            return Piece::unknown();
+        }
+        Piece::Value { text: value.text, pattern: value.pattern, quoted, sources: Vec::new() }
+    }
+
+    fn name(&mut self) -> String {
+        let start = self.at;
+        let digits = self.peek().is_some_and(|byte| byte.is_ascii_digit());
+        while let Some(byte) = self.peek() {
+            let fits = if digits {
+                byte.is_ascii_digit()
+            } else {
+                byte.is_ascii_alphanumeric() || byte == b'_'
+            };
+            if !fits {
+                break;
+            }
+            self.at += 1;
+        }
+        self.text[start..self.at].to_owned()
+    }
+
+    /// `${ … }`, behind its brace.
+    fn parameter(&mut self, quoted: bool) -> Value {
+        let prefix = self.peek().filter(|byte| matches!(byte, b'#' | b'!'));
+        if prefix.is_some() && self.bytes.get(self.at + 1) != Some(&b'}') {
+            self.at += 1;
+        }
+        let name = self.name();
+        let mut known = !name.is_empty();
+        if name.is_empty() && self.peek().is_some_and(|byte| b"@*#?$!-".contains(&byte)) {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'[') {
+            self.at += 1;
+            let index = self.pieces_until(Some(b']'));
+            known &= joined(index, "").text.as_deref() == Some("0");
+            self.at = (self.at + 1).min(self.bytes.len());
+        }
+        let operator = OPERATORS.iter().find(|sign| self.looking_at(sign)).copied().unwrap_or("");
+        self.at += operator.len();
+        let start = self.at;
+        let operand = if quoted { self.quoted_operand() } else { self.pieces_until(Some(b'}')) };
+        let operand = joined(operand, &self.text[start..self.at]);
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+        } else {
+            self.state.complete = false;
+        }
+        let value = self.state.value(&name);
+        if !known || !self.state.spend(value.pattern.len() * 2 + operand.pattern.len()) {
+            return Value::unknown();
+        }
+        match (prefix, value.text) {
+            (_, None) => Value::unknown(),
+            (Some(b'#'), Some(text)) => Value::known(&text.chars().count().to_string()),
+            (Some(b'!'), Some(text)) if operator.is_empty() => self.state.value(&text),
+            (Some(_), Some(_)) => Value::unknown(),
+            (None, Some(text)) => evaluate(&text, operator, &operand),
+        }
+    }
+
+    /// Inside double quotes an operand's single quotes are ordinary.
+    fn quoted_operand(&mut self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        while let Some(byte) = self.peek() {
+            if byte == b'}' || self.state.halted() {
+                break;
+            }
+            match byte {
+                b'"' => {
+                    self.at += 1;
+                    pieces.extend(self.quoted(Some(b'"')));
+                }
+                b'\\' => pieces.extend(self.escaped()),
+                b'$' => pieces.push(self.dollar(true)),
+                b'`' => pieces.push(self.backtick(true)),
+                _ => {
+                    let start = self.at;
+                    self.step();
+                    pieces.push(Piece::quoted(&self.text[start..self.at]));
+                }
+            }
+        }
+        pieces
+    }
+
+    fn backtick(&mut self, quoted: bool) -> Piece {
+        self.at += 1;
+        let start = self.at;
+        let mut inner = String::new();
+        let mut closed = false;
+        let mut from = start;
+        while let Some(byte) = self.peek() {
+            if byte == b'`' {
+                closed = true;
+                break;
+            }
+            let next = self.bytes.get(self.at + 1);
+            if byte == b'\\' && matches!(next, Some(b'`' | b'\\' | b'$')) {
+                inner.push_str(&self.text[from..self.at]);
+                from = self.at + 1;
+                self.at += 1;
+            }
+            self.at += 1;
+        }
+        inner.push_str(&self.text[from..self.at]);
+        let span = self.span(start);
+        let origin = match self.origin {
+            Origin::At(offset) if inner.len() == self.at - start => Origin::At(offset + start),
+            _ => Origin::Within(span),
+        };
+        self.at = (self.at + 1).min(self.bytes.len());
+        self.state.complete &= closed;
+        if !self.state.spend(inner.len()) {
+            return Piece::unknown();
+        }
+        let mut parser = Parser::with_origin(&inner, origin, self.state);
+        let piece = parser.substitution(Via::Substitution, false);
+        let unread = parser.at < parser.bytes.len();
+        self.state.complete &= !unread;
+        piece.with_quotes(quoted)
+    }
+
+    /// Where the `))` of an arithmetic expression lies, if it is one.
+    pub(super) fn arithmetic_end(&mut self, from: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for (place, byte) in self.bytes.iter().enumerate().skip(from) {
+            match byte {
+                b'(' => depth += 1,
+                b')' if depth > 0 => depth -= 1,
+                b')' => {
+                    self.state.spend(place - from);
+                    return (self.bytes.get(place + 1) == Some(&b')')).then_some(place);
+                }
+                _ => {}
+            }
+        }
+        self.state.spend(self.bytes.len() - from.min(self.bytes.len()));
+        None
+    }
+
+    /// An arithmetic expression, of which only what it runs matters.
+    pub(super) fn arithmetic(&mut self, end: usize) -> Piece {
+        while self.at < end && !self.state.halted() {
+            match self.bytes[self.at] {
+                b'$' => drop(self.dollar(true)),
+                b'`' => drop(self.backtick(true)),
+                _ => self.at += 1,
+            }
+        }
+        self.at = self.at.max(end + 2).min(self.bytes.len());
+        while !self.text.is_char_boundary(self.at) {
+            self.at += 1;
+        }
+        Piece::unknown()
+    }
+}
+
+fn is_active(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'\'' | b'"' | b'\\' | b'$' | b'`' | b'{' | b',' | b'}' | b'*' | b'?' | b'[' | b']'
+    ) || matches!(byte, b'+' | b'@' | b'!')
+}
+
+fn evaluate(text: &str, operator: &str, operand: &Word) -> Value {
+    let same = || Value::known(text);
+    let Some(other) = operand.text.as_deref() else {
+        return if operator.is_empty() { same() } else { Value::unknown() };
+    };
+    let computed = match operator {
+        "" | "?" | ":?" | "-" | "=" => Some(text.to_owned()),
+        ":-" | ":=" => Some(if text.is_empty() { other } else { text }.to_owned()),
+        ":+" => Some(if text.is_empty() { "" } else { other }.to_owned()),
+        "+" => Some(other.to_owned()),
+        "^^" => Some(text.to_uppercase()),
+        ",," => Some(text.to_lowercase()),
+        "#" | "##" if !operand.glob => Some(text.strip_prefix(other).unwrap_or(text).to_owned()),
+        "%" | "%%" if !operand.glob => Some(text.strip_suffix(other).unwrap_or(text).to_owned()),
+        "/" | "//" if !operand.glob => {
+            let (from, to) = other.split_once('/').unwrap_or((other, ""));
+            match from {
+                "" => Some(text.to_owned()),
+                _ if operator == "/" => Some(text.replacen(from, to, 1)),
+                // A replacement that grows the text a lot is not followed.
+                _ if to.len() > from.len().saturating_mul(16) => None,
+                _ => Some(text.replace(from, to)),
+            }
+        }
+        ":" => substring(text, other),
+        _ => None,
+    };
+    computed.map_or_else(Value::unknown, |computed| Value::known(&computed))
+}
+
+fn substring(text: &str, range: &str) -> Option<String> {
+    let (from, length) = match range.split_once(':') {
+        Some((from, length)) => (from, length.trim().parse().ok()?),
+        None => (range, usize::MAX),
+    };
+    let from: i64 = from.trim().parse().ok()?;
+    let signs = text.chars().count();
+    let from = match usize::try_from(from) {
+        Ok(from) => from,
+        Err(_) => signs.checked_sub(usize::try_from(from.unsigned_abs()).ok()?)?,
+    };
+    Some(text.chars().skip(from).take(length).collect())
+}
+
+/// `$'…'` behind its quote: the text, the bytes read, whether it was closed.
+fn ansi(bytes: &[u8]) -> (String, usize, bool) {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'\'' => return (String::from_utf8_lossy(&out).into_owned(), at, true),
+            b'\\' => at += unescape(&bytes[at..], &mut out),
+            _ => out.push(byte),
+        }
+    }
+    (String::from_utf8_lossy(&out).into_owned(), at, false)
+}
+
+/// One backslash escape behind its backslash; how many bytes it takes.
+pub(super) fn unescape(bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    let Some(&sign) = bytes.first() else {
+        out.push(b'\\');
+        return 0;
+    };
+    let digits = |from: usize, most: usize, radix: u32| {
+        let text = &bytes[from.min(bytes.len())..];
+        let length = text.iter().take(most).take_while(|b| char::from(**b).is_digit(radix)).count();
+        let value = text[..length]
+            .iter()
+            .filter_map(|b| char::from(*b).to_digit(radix))
+            .fold(0_u32, |value, digit| value.wrapping_mul(radix).wrapping_add(digit));
+        (value, length)
+    };
+    let simple = match sign {
+        b'n' => b'\n',
+        b't' => b'\t',
+        b'r' => b'\r',
+        b'a' => 7,
+        b'b' => 8,
+        b'e' | b'E' => 27,
+        b'f' => 12,
+        b'v' => 11,
+        b'\\' | b'\'' | b'"' | b'?' => sign,
+        b'x' | b'u' | b'U' => {
+            let most = match sign {
+                b'x' => 2,
+                b'u' => 4,
+                _ => 8,
+            };
+            let (value, length) = digits(1, most, 16);
+            if length == 0 {
+                out.extend([b'\\', sign]);
+            } else if sign == b'x' {
+                out.push(u8::try_from(value).unwrap_or(b'?'));
+            } else {
+                let sign = char::from_u32(value).unwrap_or('\u{fffd}');
+                out.extend(sign.to_string().bytes());
+            }
+            return 1 + length;
+        }
+        b'0'..=b'7' => {
+            let (value, length) = digits(0, 3, 8);
+            out.push(u8::try_from(value & 0xff).unwrap_or(b'?'));
+            return length;
+        }
+        b'c' => {
+            out.push(bytes.get(1).map_or(b'c', |control| control & 0x1f));
+            return bytes.len().min(2);
+        }
+        _ => {
+            out.extend([b'\\', sign]);
+            return 1;
+        }
+    };
+    out.push(simple);
+    1
+}

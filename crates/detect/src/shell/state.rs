@@ -1,0 +1,152 @@
+//! What is known at a point of the text.
+
+use super::{Command, MAX_COMMANDS, MAX_DEPTH, Via, Word};
+use std::collections::HashMap;
+
+/// Longest value that is followed; beyond it a variable is unknown.
+const MAX_VALUE: usize = 64 << 10;
+
+/// What a variable may hold.
+#[derive(Debug, Clone)]
+pub(super) struct Value {
+    pub(super) text: Option<String>,
+    pub(super) pattern: String,
+}
+
+impl Value {
+    pub(super) fn unknown() -> Self {
+        Self { text: None, pattern: "*".into() }
+    }
+
+    pub(super) fn known(text: &str) -> Self {
+        Self { text: Some(text.to_owned()), pattern: super::pattern::escape(text) }
+    }
+}
+
+/// Shared by the parser of a text and those of the texts inside it.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) commands: Vec<Command>,
+    pub(super) complete: bool,
+    /// Where a command's input comes from at this point.
+    pub(super) stdin: Option<usize>,
+    pub(super) inside: Vec<Via>,
+    pub(super) parent: Option<usize>,
+    pub(super) depth: usize,
+    variables: HashMap<String, Value>,
+    /// Names in the order in which they were assigned, for [`State::forget_since`].
+    assigned: Vec<String>,
+    /// Bytes of work that are left; makes the whole linear whatever the text repeats.
+    fuel: usize,
+    halted: bool,
+}
+
+impl State {
+    pub(super) fn new(length: usize) -> Self {
+        let mut variables = HashMap::new();
+        variables.insert("IFS".to_owned(), Value::known(" \t\n"));
+        variables.insert("HOME".to_owned(), Value::known("~"));
+        variables.insert("PWD".to_owned(), Value::known("."));
+        Self {
+            commands: Vec::new(),
+            complete: true,
+            stdin: None,
+            inside: Vec::new(),
+            parent: None,
+            depth: 0,
+            variables,
+            assigned: Vec::new(),
+            fuel: length.saturating_mul(32).saturating_add(256 << 10),
+            halted: false,
+        }
+    }
+
+    /// Ends the whole parse: what follows is not understood.
+    pub(super) fn halt(&mut self) {
+        self.halted = true;
+        self.complete = false;
+    }
+
+    pub(super) fn halted(&self) -> bool {
+        self.halted
+    }
+
+    /// Pays for work; false, and the end of it, when there is nothing left to pay with.
+    pub(super) fn spend(&mut self, bytes: usize) -> bool {
+        match self.fuel.checked_sub(bytes + 1) {
+            Some(left) => self.fuel = left,
+            None => {
+                self.fuel = 0;
+                self.halt();
+            }
+        }
+        !self.halted
+    }
+
+    /// Whether work of this size, repeated, would still be cheap.
+    pub(super) fn can_afford(&self, bytes: usize) -> bool {
+        !self.halted && self.fuel / 4 > bytes
+    }
+
+    /// One level down; false when that is too deep.
+    pub(super) fn enter(&mut self) -> bool {
+        if self.depth >= MAX_DEPTH {
+            self.halt();
+        } else {
+            self.depth += 1;
+        }
+        !self.halted
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    pub(super) fn push(&mut self, command: Command) -> Option<usize> {
+        if self.commands.len() >= MAX_COMMANDS {
+            self.halt();
+            return None;
+        }
+        self.commands.push(command);
+        Some(self.commands.len() - 1)
+    }
+
+    pub(super) fn assign(&mut self, name: &str, word: &Word) {
+        let small = word.pattern.len() <= MAX_VALUE && self.variables.len() < 4096;
+        let value = if small {
+            Value { text: word.text.clone(), pattern: word.pattern.clone() }
+        } else {
+            Value::unknown()
+        };
+        if small || self.variables.contains_key(name) {
+            self.variables.insert(name.to_owned(), value);
+        }
+        self.assigned.push(name.to_owned());
+    }
+
+    pub(super) fn value(&self, name: &str) -> Value {
+        self.variables.get(name).cloned().unwrap_or_else(Value::unknown)
+    }
+
+    pub(super) fn mark(&self) -> usize {
+        self.assigned.len()
+    }
+
+    /// What was assigned since the mark may or may not hold from here on.
+    pub(super) fn forget_since(&mut self, mark: usize) {
+        for name in &self.assigned[mark.min(self.assigned.len())..] {
+            if let Some(value) = self.variables.get_mut(name) {
+                *value = Value::unknown();
+            }
+        }
+    }
+
+    /// A function's body runs later, when other values may hold: hides all of them.
+    pub(super) fn hide_variables(&mut self) -> HashMap<String, Value> {
+        std::mem::take(&mut self.variables)
+    }
+
+    pub(super) fn show_variables(&mut self, variables: HashMap<String, Value>) {
+        self.variables = variables;
+    }
+}

@@ -1,0 +1,404 @@
+//! What is risky about a URL.
+
+use super::{AddressClass, Host, Service, UrlContext, UrlMatch, classify_address, service_of};
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A kind of risk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum UrlRiskKind {
+    /// An image or link that carries data out when it is shown or followed.
+    Exfiltration,
+    /// Long or encoded data in query, path, fragment or host.
+    EncodedData,
+    /// A place that the model is to fill with data.
+    Placeholder,
+    /// A callback, paste, upload or tunnel service.
+    DropService,
+    /// A shortener or a name that leads elsewhere.
+    Redirection,
+    /// An address instead of a name.
+    RawAddress,
+    /// A cloud's metadata service.
+    Metadata,
+    /// This machine, a private or link-local network.
+    Internal,
+    /// `data:`.
+    DataUri,
+    /// `javascript:`, `vbscript:`.
+    Script,
+    /// A user name in front of the host that poses as a host.
+    UserInfo,
+    /// Letters of several scripts in one label.
+    MixedScript,
+    /// An international name.
+    Punycode,
+    /// An address in an unusual spelling.
+    Disguised,
+}
+
+/// One risk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UrlRisk {
+    /// Its kind.
+    pub kind: UrlRiskKind,
+    /// How much it weighs, from 0 to 1.
+    pub weight: f32,
+    /// Why it matters, in a sentence.
+    pub reason: Cow<'static, str>,
+}
+
+/// Words in a placeholder or a parameter that stand for what must not leave.
+const DATA_WORDS: [&str; 30] = [
+    "data",
+    "secret",
+    "conversation",
+    "history",
+    "context",
+    "prompt",
+    "message",
+    "email",
+    "password",
+    "passwd",
+    "token",
+    "content",
+    "summary",
+    "output",
+    "base64",
+    "encoded",
+    "response",
+    "chat",
+    "memory",
+    "env",
+    "credential",
+    "apikey",
+    "api_key",
+    "key",
+    "result",
+    "stolen",
+    "exfil",
+    "private",
+    "system",
+    "answer",
+];
+
+/// Parameters that carry long values for honest reasons.
+const SIGNED: [&str; 18] = [
+    "x-amz-signature",
+    "x-amz-credential",
+    "x-amz-security-token",
+    "x-goog-signature",
+    "x-goog-credential",
+    "signature",
+    "sig",
+    "policy",
+    "hmac",
+    "key-pair-id",
+    "code_challenge",
+    "state",
+    "nonce",
+    "integrity",
+    "hash",
+    "sha256",
+    "etag",
+    "fingerprint",
+];
+
+/// Judges a URL by what it is and what it stands in.
+pub fn judge_url(found: &UrlMatch, context: UrlContext) -> Vec<UrlRisk> {
+    let mut risks = Vec::new();
+    let url = &found.url;
+    let mut add = |kind, weight: f32, reason: &'static str| {
+        risks.push(UrlRisk { kind, weight, reason: Cow::Borrowed(reason) });
+    };
+    match url.scheme.as_str() {
+        "javascript" | "vbscript" => add(UrlRiskKind::Script, 0.8, "the link runs a script"),
+        "data" => {
+            let active = ["text/html", "image/svg", "application/", "javascript"]
+                .iter()
+                .any(|kind| url.path.to_ascii_lowercase().contains(kind));
+            let weight = if active { 0.6 } else { 0.1 };
+            add(UrlRiskKind::DataUri, weight, "the content is inside the link itself");
+        }
+        _ => {}
+    }
+    judge_host(found, &mut add);
+    if url.has_userinfo {
+        let posing = userinfo(&url.raw).is_some_and(|user| user.contains('.'));
+        let weight = if posing { 0.8 } else { 0.3 };
+        add(
+            UrlRiskKind::UserInfo,
+            weight,
+            "a user name stands in front of the host and may pose as it",
+        );
+    }
+    let dropped = risks.iter().any(|risk| risk.kind == UrlRiskKind::DropService);
+    let (encoded, placeholder) = (carried(found), asked(found));
+    let shown = context.in_image || context.in_link;
+    if let Some(weight) = encoded {
+        let reason = "the address carries long or encoded data";
+        risks.push(UrlRisk {
+            kind: UrlRiskKind::EncodedData,
+            weight,
+            reason: Cow::Borrowed(reason),
+        });
+    }
+    if let Some(weight) = placeholder {
+        let reason = "the address has a place to be filled with data";
+        risks.push(UrlRisk {
+            kind: UrlRiskKind::Placeholder,
+            weight,
+            reason: Cow::Borrowed(reason),
+        });
+    }
+    let payload = encoded.unwrap_or(0.0).max(placeholder.unwrap_or(0.0));
+    let queried = url.query.as_deref().is_some_and(|query| query.contains('='));
+    if shown && (payload >= 0.3 || dropped && queried) {
+        let base: f32 = if context.in_image { 0.7 } else { 0.4 };
+        let weight = (base
+            + payload * 0.25
+            + if dropped { 0.2 } else { 0.0 }
+            + if context.from_model { 0.1 } else { 0.0 })
+        .min(1.0);
+        let reason = if context.in_image {
+            "an image whose address carries data: showing it sends them"
+        } else {
+            "a link whose address carries data: following it sends them"
+        };
+        risks.push(UrlRisk {
+            kind: UrlRiskKind::Exfiltration,
+            weight,
+            reason: Cow::Borrowed(reason),
+        });
+    }
+    risks.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.kind.cmp(&b.kind)));
+    risks
+}
+
+fn judge_host(found: &UrlMatch, add: &mut impl FnMut(UrlRiskKind, f32, &'static str)) {
+    let url = &found.url;
+    if url.disguised_address {
+        add(UrlRiskKind::Disguised, 0.8, "the address is spelled so that it is not recognised");
+    }
+    match &url.host {
+        Host::None => {}
+        Host::Ipv4(address) => address_risk(IpAddr::V4(*address), add),
+        Host::Ipv6(address) => address_risk(IpAddr::V6(*address), add),
+        Host::Domain { ascii, unicode } => {
+            match service_of(ascii) {
+                Some(Service::Callback) => add(
+                    UrlRiskKind::DropService,
+                    0.9,
+                    "a service that shows its owner every request",
+                ),
+                Some(Service::Tunnel) => {
+                    add(UrlRiskKind::DropService, 0.7, "a tunnel to a machine that nobody can name")
+                }
+                Some(Service::Upload) => {
+                    add(UrlRiskKind::DropService, 0.7, "a service that takes files from anybody")
+                }
+                Some(Service::Paste) => {
+                    add(UrlRiskKind::DropService, 0.6, "a service that takes texts from anybody")
+                }
+                Some(Service::Shortener) => {
+                    add(UrlRiskKind::Redirection, 0.3, "where the link leads is hidden")
+                }
+                Some(Service::Rebinding) => {
+                    let inside = address_in(ascii).map(|address| classify_address(address.into()));
+                    let internal = inside.is_none_or(|class| class != AddressClass::Public);
+                    add(
+                        if internal { UrlRiskKind::Internal } else { UrlRiskKind::Redirection },
+                        0.7,
+                        "the name resolves to the address inside it",
+                    );
+                }
+                None => {}
+            }
+            let metadata = [
+                "metadata.google.internal",
+                "metadata",
+                "instance-data",
+                "metadata.azure.com",
+                "metadata.tencentyun.com",
+            ];
+            if metadata.contains(&ascii.as_str()) || ascii.starts_with("instance-data.") {
+                add(
+                    UrlRiskKind::Metadata,
+                    0.95,
+                    "a cloud's metadata service hands out credentials",
+                );
+            } else if ascii == "localhost"
+                || [".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet"]
+                    .iter()
+                    .any(|end| ascii.ends_with(end))
+            {
+                add(UrlRiskKind::Internal, 0.3, "a name of the local network");
+            }
+            if ascii.split('.').any(|label| label.starts_with("xn--")) {
+                add(
+                    UrlRiskKind::Punycode,
+                    0.3,
+                    "an international name, which may look like another",
+                );
+            }
+            if unicode.split('.').any(mixes_scripts) {
+                add(UrlRiskKind::MixedScript, 0.8, "letters of several scripts stand in one name");
+            }
+        }
+    }
+}
+
+fn address_risk(address: IpAddr, add: &mut impl FnMut(UrlRiskKind, f32, &'static str)) {
+    match classify_address(address) {
+        AddressClass::Metadata => {
+            add(UrlRiskKind::Metadata, 0.95, "a cloud's metadata service hands out credentials")
+        }
+        AddressClass::Loopback | AddressClass::Private => {
+            add(UrlRiskKind::Internal, 0.3, "an address of this machine or a private network")
+        }
+        AddressClass::LinkLocal => add(UrlRiskKind::Internal, 0.6, "an address of this link only"),
+        AddressClass::Reserved => add(UrlRiskKind::RawAddress, 0.3, "an address that is reserved"),
+        AddressClass::Public => add(UrlRiskKind::RawAddress, 0.4, "an address instead of a name"),
+    }
+}
+
+/// `10.0.0.1.nip.io`, `10-0-0-1.nip.io`, `0a000001.nip.io`.
+fn address_in(host: &str) -> Option<Ipv4Addr> {
+    let numbers: Vec<u8> = host.split(['.', '-']).filter_map(|part| part.parse().ok()).collect();
+    if let Some([a, b, c, d]) = numbers.last_chunk() {
+        return Some(Ipv4Addr::new(*a, *b, *c, *d));
+    }
+    let hex = host.split('.').find(|label| label.len() == 8)?;
+    u32::from_str_radix(hex, 16).ok().map(Ipv4Addr::from)
+}
+
+fn userinfo(raw: &str) -> Option<&str> {
+    let rest = raw.split_once("//").map_or(raw, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next()?;
+    Some(authority.rsplit_once('@')?.0)
+}
+
+fn mixes_scripts(label: &str) -> bool {
+    let mut seen = [false; 3];
+    for sign in label.chars() {
+        match sign {
+            'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => seen[0] = true,
+            '\u{400}'..='\u{52f}' => seen[1] = true,
+            '\u{370}'..='\u{3ff}' | '\u{530}'..='\u{58f}' | '\u{13a0}'..='\u{13ff}' => {
+                seen[2] = true
+            }
+            _ => {}
+        }
+    }
+    seen.iter().filter(|seen| **seen).count() > 1
+}
+
+/// How much looks like data on its way out.
+fn carried(found: &UrlMatch) -> Option<f32> {
+    let url = &found.url;
+    if url.host == Host::None {
+        return None;
+    }
+    let mut weight: f32 = 0.0;
+    for part in [url.query.as_deref(), url.fragment.as_deref()].into_iter().flatten() {
+        let mut length = 0;
+        for pair in part.split(['&', ';']).take(64) {
+            let (name, value) = pair.split_once('=').unwrap_or(("", pair));
+            let name = name.to_ascii_lowercase();
+            if SIGNED.contains(&name.as_str()) || name.starts_with("utm_") {
+                continue;
+            }
+            length += value.len();
+            let named = DATA_WORDS.iter().any(|word| name.contains(word));
+            weight =
+                weight.max(encoded(value) + if named && value.len() >= 24 { 0.2 } else { 0.0 });
+        }
+        if length >= 200 {
+            weight = weight.max(0.4 + if length >= 600 { 0.2 } else { 0.0 });
+        }
+    }
+    for segment in url.path.split('/').take(32) {
+        // Hashes are common in paths: only more than any hash counts.
+        if segment.len() >= 100 {
+            weight = weight.max(encoded(segment) - 0.1);
+        }
+    }
+    if let Host::Domain { ascii, .. } = &url.host {
+        let long = ascii
+            .split('.')
+            .filter(|label| label.len() >= 32 && !label.starts_with("xn--") && encoded(label) > 0.0)
+            .count();
+        if long > 0 {
+            weight = weight.max(if long > 1 { 0.8 } else { 0.5 });
+        }
+    }
+    (weight > 0.0).then_some(weight.min(1.0))
+}
+
+/// Base64, hexadecimal or percent-encoded bytes.
+fn encoded(value: &str) -> f32 {
+    let bytes = value.as_bytes();
+    let hex = bytes.iter().all(u8::is_ascii_hexdigit);
+    let dense = bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"+/=_-%".contains(b));
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let upper = bytes.iter().filter(|b| b.is_ascii_uppercase()).count();
+    let lower = bytes.iter().filter(|b| b.is_ascii_lowercase()).count();
+    let percent = bytes.iter().filter(|b| **b == b'%').count();
+    match bytes.len() {
+        // 32, 40 and 64 digits are identifiers more often than data.
+        32 | 40 | 64 if hex && digits > 0 => 0.25,
+        32.. if hex && digits > 0 => 0.6,
+        40.. if percent * 4 >= bytes.len() => 0.6,
+        40.. if dense
+            && upper >= 4
+            && lower >= 4
+            && digits >= 1
+            && upper + lower + digits >= bytes.len() * 9 / 10 =>
+        {
+            0.6
+        }
+        _ => 0.0,
+    }
+}
+
+/// Whether somebody is to fill something in.
+fn asked(found: &UrlMatch) -> Option<f32> {
+    let decoded =
+        percent_encoding::percent_decode_str(&found.url.raw).decode_utf8_lossy().into_owned();
+    let tail = &decoded
+        [decoded.find(['?', '#']).or_else(|| decoded.find("//").map(|at| at + 2)).unwrap_or(0)..];
+    let mut weight: f32 = 0.0;
+    for (open, close) in [("{", "}"), ("<", ">"), ("[", "]"), ("$(", ")"), ("%s", ""), ("__", "__")]
+    {
+        let mut rest = tail;
+        for _ in 0..16 {
+            let Some((_, inner)) = rest.split_once(open) else { break };
+            rest = inner;
+            let Some(end) = inner.find(close).filter(|end| *end <= 80) else { continue };
+            let name = inner[..end].to_ascii_lowercase();
+            if open == "[" && name.is_empty() || open == "__" && name.is_empty() {
+                continue;
+            }
+            let wanted = DATA_WORDS.iter().any(|word| name.contains(word));
+            weight = weight.max(if wanted { 0.8 } else { 0.2 });
+        }
+    }
+    let capitals = tail
+        .split(|sign: char| !(sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_'));
+    for word in capitals.filter(|word| word.len() >= 4).take(64) {
+        let lower = word.to_ascii_lowercase();
+        let wanted = DATA_WORDS.iter().any(|data| lower.contains(data));
+        let asks = ["base64_of", "insert", "your_", "put_", "encode", "_here", "replace"]
+            .iter()
+            .any(|part| lower.contains(part));
+        if wanted && asks {
+            weight = weight.max(0.8);
+        } else if wanted && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+            || asks
+        {
+            weight = weight.max(0.4);
+        }
+    }
+    (weight > 0.0).then_some(weight)
+}

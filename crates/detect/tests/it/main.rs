@@ -1,0 +1,8 @@
+//! Integration tests of the detect crate, one binary.
+
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod scan;
+#[cfg(test)]
+mod sets;
