@@ -175,7 +175,7 @@ mod tests {
             (None, &[home, own, sudo], true, Err(Exit::Refused)),
             (Some("/g"), &[home, own, sudo], true, ok("/g")),
             (None, &[home, sudo], false, ok("/home/a/.local/state/wardkeep")),
-            (None, &[("HOME", "/root")], true, ok("/root/.local/state/wardkeep")),
+            (None, &[("HOME", "/home/r")], true, ok("/home/r/.local/state/wardkeep")),
         ] {
             assert_eq!(found(given, variables, root), expected, "{given:?} {variables:?} {root}");
         }

@@ -125,8 +125,8 @@ impl Detector {
         secrets(text, channel, &mut findings);
         urls(text, channel, &mut findings);
         findings.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.span.cmp(&b.span)));
-        findings.dedup_by(|a, b| a.rule == b.rule && a.span == b.span && a.path == b.path);
         findings.truncate(MOST);
+        let findings = once_a_place(findings);
         let mut total = score(&findings);
         if let Some(learned) = &self.learned {
             total = 1.0 - (1.0 - total) * (1.0 - learned(&views, channel).clamp(0.0, 1.0));
@@ -152,6 +152,22 @@ impl Detector {
 #[must_use]
 pub fn scan(text: &str, channel: Channel) -> Scan {
     Detector::new().scan(text, channel)
+}
+
+/// The heaviest finding of each rule at each place: the same words show in several views.
+fn once_a_place(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut kept: Vec<Finding> = Vec::with_capacity(findings.len());
+    for finding in findings {
+        let shown = kept.iter().any(|other| {
+            other.rule == finding.rule
+                && other.span.start < finding.span.end
+                && finding.span.start < other.span.end
+        });
+        if !shown {
+            kept.push(finding);
+        }
+    }
+    kept
 }
 
 /// Whether a text is clean in a channel.
