@@ -119,9 +119,24 @@ pub fn export(
     target: &Path,
     now: Timestamp,
 ) -> Result<Exported, ExportError> {
+    export_watched(store, selection, target, now, &mut |_| {})
+}
+
+/// As [`export`], telling `progress` of the journal's bytes as they are read; the journal is read
+/// twice.
+///
+/// # Errors
+/// As [`export`].
+pub fn export_watched(
+    store: &StoreReader,
+    selection: &Selection,
+    target: &Path,
+    now: Timestamp,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Exported, ExportError> {
     // Seals are read before the journal, so that none covers more than what is read of it.
     let seals = SealFiles::read(store)?;
-    let chosen = choose(store, selection)?;
+    let chosen = choose(store, selection, progress)?;
     let mut writer = BundleWriter::create(target, now.to_string())?;
     let mut run = Run {
         part: !selection.is_all(),
@@ -132,7 +147,7 @@ pub fn export(
         told: HashSet::new(),
         originals: Vec::new(),
     };
-    run.copy_records(store, &chosen, &mut writer)?;
+    run.copy_records(store, &chosen, &mut writer, progress)?;
     run.copy_blobs(store, &mut writer)?;
     if run.part {
         run.write_part(store, selection, &seals, &mut writer)?;
@@ -202,7 +217,11 @@ struct Chosen {
     picked: Option<HashSet<u64>>,
 }
 
-fn choose(store: &StoreReader, selection: &Selection) -> Result<Chosen, ExportError> {
+fn choose(
+    store: &StoreReader,
+    selection: &Selection,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Chosen, ExportError> {
     let mut total = 0;
     let mut picked = HashSet::new();
     // For `around`: parents of every record before the one asked for with its place if the filter
@@ -210,7 +229,8 @@ fn choose(store: &StoreReader, selection: &Selection) -> Result<Chosen, ExportEr
     let mut before: HashMap<RecordId, (Option<u64>, Vec<RecordId>)> = HashMap::new();
     let mut family: HashSet<RecordId> = HashSet::new();
     let mut met = selection.around.is_none();
-    scan(store.folder(), Position::START, |_, text| {
+    scan(store.folder(), Position::START, |location, text| {
+        progress(location.length + 1);
         let Some(line) = parse_line(text) else { return ControlFlow::Continue(()) };
         let order = total;
         total += 1;
@@ -265,11 +285,13 @@ impl Run {
         store: &StoreReader,
         chosen: &Chosen,
         writer: &mut BundleWriter,
+        progress: &mut dyn FnMut(u64),
     ) -> Result<(), ExportError> {
         let mut order = 0;
         let mut failure = None;
         let mut bytes = Vec::new();
-        scan(store.folder(), Position::START, |_, text| {
+        scan(store.folder(), Position::START, |location, text| {
+            progress(location.length + 1);
             if order == chosen.total {
                 return ControlFlow::Break(());
             }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 use wardkeep_evidence::bundle::export_zip;
 use wardkeep_evidence::record::RecordType;
-use wardkeep_monitor::export::{Exported, Selection, export};
+use wardkeep_monitor::export::{Exported, Selection, export_watched};
 use wardkeep_monitor::index::Filter;
 
+use super::report::journal_bytes;
 use super::resolve::resolve_record;
 use crate::commands::time::parse_time;
 use crate::context::Context;
@@ -64,6 +65,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         },
         around: args.around.as_deref().map(|text| resolve_record(&reader, text)).transpose()?,
     };
+    let total = 2 * journal_bytes(&reader);
+    let mut line = context.ui.progress("exporting");
+    let mut done = 0;
+    let mut progress = |bytes| {
+        done += bytes;
+        line.update(done, total);
+    };
     let zipped = args.out.extension().is_some_and(|extension| extension == "zip");
     let exported = if zipped {
         if std::fs::symlink_metadata(&args.out).is_ok() {
@@ -77,12 +85,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             .tempdir_in(folder)
             .map_err(|error| CliError::io("write to", folder, &error))?;
         let bundle = staging.path().join("bundle");
-        let exported = export(&reader, &selection, &bundle, now)?;
+        let exported = export_watched(&reader, &selection, &bundle, now, &mut progress)?;
         export_zip(&bundle, &args.out, false)?;
         exported
     } else {
-        export(&reader, &selection, &args.out, now)?
+        export_watched(&reader, &selection, &args.out, now, &mut progress)?
     };
+    drop(line);
     let part = !selection.is_all();
     context.ui.answer(args.out.display().to_string());
     let of = if part { format!(" of {}", exported.total) } else { String::new() };
