@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::Value;
+use wardkeep_evidence::merkle::TreeHash;
+use wardkeep_evidence::note::{Algorithm, SigningKey};
 use wardkeep_evidence::record::{Principal, RecordType};
+use wardkeep_evidence::seal::{EpochKey, LogPublic, sign_seal};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_monitor::journal::Clock;
 use wardkeep_monitor::store::{Event, Store, StoreConfig};
@@ -122,9 +125,10 @@ fn verify_says_how_far_each_protection_reaches() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("seal-origin"));
     // A witness that is demanded and never asked.
-    let witness = "witness.example/w+cd6ef355+BKlW1IdOn8GOaQ7aZ8kCy0mQpQYb6yqGqPzF8Ypq1Zzj";
-    let ran = run(folder.path(), &with_state(&["evidence", "verify", "--witness", witness]));
-    assert_ne!(ran.code, 0, "{ran:?}");
+    let key = SigningKey::from_seed("witness.example", Algorithm::CosignatureV1, &[3; 32]).unwrap();
+    let witness = key.verifier().to_string();
+    let ran = run(folder.path(), &with_state(&["evidence", "verify", "--witness", &witness]));
+    assert_eq!((ran.code, ran.stderr.matches("witness-missing").count()), (2, 1), "{ran:?}");
 }
 
 #[test]
@@ -221,6 +225,18 @@ fn heads_of_two_histories_prove_a_fork() {
     let compare = ["evidence", "compare", "a", "b", "--log", "state/log.pub"];
     fs::write(at.join("b"), note("state/checkpoints")).unwrap();
     assert!(succeed(at, &compare).starts_with("equal: "));
+    // Another history of the same size, signed with the log's own key.
+    let public: LogPublic =
+        fs::read_to_string(at.join("state/log.pub")).unwrap().trim_end().parse().unwrap();
+    let seed = fs::read_to_string(at.join("state/log_key")).unwrap();
+    let seed = wardkeep_evidence::hash::decode_hex(seed.trim_end().as_bytes()).unwrap();
+    let key = public.signing_key(&seed).unwrap();
+    let epoch = EpochKey::restore(9, &[5; 32]);
+    let other = sign_seal(&public, &key, &epoch, (1, 1), 8, TreeHash([7; 32])).unwrap();
+    fs::write(at.join("b"), other.to_string()).unwrap();
+    let ran = run(at, &compare);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stdout.starts_with("fork: two roots over 8 records"), "{ran:?}");
     fs::write(at.join("b"), "nothing").unwrap();
     assert_eq!(run(at, &compare).code, 4);
 }
