@@ -32,6 +32,9 @@ struct ClassEntry {
     #[serde(default)]
     common: bool,
     words: Vec<String>,
+    /// Words that count with a slip of the hand, too: a letter left out, or two swapped.
+    #[serde(default)]
+    slips: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +100,7 @@ fn main() {
             let class = classes.entry(entry.id).or_default();
             class.common |= entry.common;
             class.words.extend(entry.words);
+            class.words.extend(entry.slips.iter().flat_map(|word| slips(word)));
         }
         rules.extend(file.rule);
     }
@@ -109,6 +113,23 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("tables.rs"), print(&tables, &rules, &classes))
         .expect("OUT_DIR is writable");
+}
+
+/// A word with one of its letters left out or swapped with the next; the outer ones stay.
+fn slips(word: &str) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    let mut found = vec![word.to_owned()];
+    for at in 1..letters.len().saturating_sub(1) {
+        let mut less = letters.clone();
+        less.remove(at);
+        found.push(less.into_iter().collect());
+        if at + 2 < letters.len() {
+            let mut swapped = letters.clone();
+            swapped.swap(at, at + 1);
+            found.push(swapped.into_iter().collect());
+        }
+    }
+    found
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -16,6 +16,7 @@ use self::compile::{Class, Literal, Tables, Use, compile};
 mod automaton;
 mod compile;
 pub(crate) mod context;
+mod edges;
 pub(crate) mod matcher;
 pub(crate) mod verdict;
 

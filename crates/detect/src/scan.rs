@@ -259,9 +259,17 @@ fn hidden(views: &Views<'_>, findings: &mut Vec<Finding>) {
 }
 
 /// Credentials, wherever they stand. A card number without words around it is too little.
+///
+/// They are named in every channel, so that what holds them is treated as secret. A credential is
+/// no attack, though: only in a model's reply, and where its format leaves no doubt, it makes a text
+/// suspicious by itself.
 fn secrets(text: &str, channel: Channel, findings: &mut Vec<Finding>) {
-    // In the user's own prompt a secret is the user's to give.
-    let share = if channel == Channel::User { 0.5 } else { 0.8 };
+    let share = match channel {
+        // In the user's own prompt a secret is the user's to give.
+        Channel::User => 0.5,
+        Channel::ModelOutput => 0.8,
+        _ => 0.6,
+    };
     for secret in find_secrets(text).into_iter().filter(|secret| secret.confidence >= 0.5).take(64)
     {
         findings.push(Finding {

@@ -1,9 +1,10 @@
 //! From word classes and patterns to tables.
 //!
 //! A pattern is a row of elements: `{class}`, `{one|other}`, a bare word, or `'several words'`.
-//! Between two elements up to two other words may stand; `~5` before an element allows five, `+`
-//! none. A word is matched whole; `stem*` may go on, `*stem` may start earlier. Scripts without
-//! spaces are matched anywhere.
+//! Between two elements up to two other words may stand; `~5` before an element allows five, `~5"`
+//! also a quotation that begins there, `+` none. A word is matched whole; `stem*` may go on, `*stem` may start earlier. Scripts without
+//! spaces are matched anywhere. `^` before the first element wants it at the start of a sentence or
+//! of a quoted value, `$` behind the last wants it at the end of one; words of courtesy do not count.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,6 +29,18 @@ pub(crate) const MENTIONS: u16 = 1 << 6;
 pub(crate) const SUBJECT: u16 = 1 << 7;
 /// Addresses the reader.
 pub(crate) const YOU: u16 = 1 << 8;
+
+/// Set in a gap that a quotation may begin in.
+pub(crate) const QUOTES: u8 = 1 << 7;
+
+/// The first element of its pattern.
+pub(crate) const FIRST: u8 = 1;
+/// The last element of its pattern.
+pub(crate) const LAST: u8 = 1 << 1;
+/// On the last element: the match must open a sentence.
+pub(crate) const OPENS: u8 = 1 << 2;
+/// On the last element: the match must close a sentence.
+pub(crate) const CLOSES: u8 = 1 << 3;
 
 /// Words that may stand between two elements unless the pattern says otherwise.
 const DEFAULT_GAP: u8 = 2;
@@ -61,7 +74,7 @@ pub(crate) struct Use {
     pub(crate) rule: u16,
     /// Words that may stand before it.
     pub(crate) gap: u8,
-    /// 1 for the first element of its pattern, 2 for the last, 3 for both.
+    /// [`FIRST`], [`LAST`], [`OPENS`] and [`CLOSES`].
     pub(crate) ends: u8,
 }
 
@@ -117,6 +130,7 @@ pub(crate) fn compile(
     let mut anchors: BTreeSet<u16> = BTreeSet::new();
     let mut elements = 0u16;
     for (rule, pattern) in patterns {
+        let (pattern, opens, closes) = sentence_edges(pattern);
         let row = compiler.parse(pattern)?;
         let rare = |element: &&Element| {
             element.classes.iter().all(|&class| !compiler.classes[usize::from(class)].common)
@@ -124,7 +138,10 @@ pub(crate) fn compile(
         let anchor = row.iter().find(rare).or(row.first()).ok_or("empty pattern")?;
         anchors.extend(&anchor.classes);
         for (at, element) in row.iter().enumerate() {
-            let ends = u8::from(at == 0) | (u8::from(at + 1 == row.len()) << 1);
+            let mut ends = if at == 0 { FIRST } else { 0 };
+            if at + 1 == row.len() {
+                ends |= LAST | opens | closes;
+            }
             for &class in &element.classes {
                 let one = Use { element: elements, rule: *rule, gap: element.gap, ends };
                 uses.push((class, one));
@@ -160,7 +177,14 @@ impl Compiler {
             let (token, after) = cut(rest).ok_or_else(|| format!("unclosed: {pattern}"))?;
             rest = after.trim_start();
             if let Some(words) = token.strip_prefix('~') {
-                gap = words.parse().map_err(|_| format!("bad gap: {pattern}"))?;
+                let count = words.trim_end_matches('"');
+                gap = count.parse().map_err(|_| format!("bad gap: {pattern}"))?;
+                if gap >= QUOTES {
+                    return Err(format!("bad gap: {pattern}"));
+                }
+                if count.len() < words.len() {
+                    gap |= QUOTES;
+                }
                 continue;
             }
             if token == "+" {
@@ -258,6 +282,19 @@ impl Compiler {
             elements,
             backwards: backwards.into_iter().map(|(word, flag)| (Cow::Owned(word), flag)).collect(),
         })
+    }
+}
+
+/// A pattern without its `^` and `$`, and the flags they stand for.
+fn sentence_edges(pattern: &str) -> (&str, u8, u8) {
+    let pattern = pattern.trim();
+    let (pattern, opens) = match pattern.strip_prefix("^ ") {
+        Some(rest) => (rest, OPENS),
+        None => (pattern, 0),
+    };
+    match pattern.strip_suffix(" $") {
+        Some(rest) => (rest, opens, CLOSES),
+        None => (pattern, opens, 0),
     }
 }
 

@@ -1,8 +1,10 @@
 //! One pass over a text: literals, sentences, patterns.
 
 use super::RuleSet;
-use super::compile::{ANCHOR, LEFT, Literal, MENTIONS, RIGHT, STOP, Tables};
-use super::context;
+use super::compile::{
+    ANCHOR, CLOSES, FIRST, LAST, LEFT, Literal, MENTIONS, OPENS, QUOTES, RIGHT, STOP, Tables,
+};
+use super::{context, edges};
 
 /// Hits that a sentence may hold before it is cut.
 const SENTENCE: usize = 192;
@@ -153,7 +155,7 @@ impl Run<'_> {
                     if self.seen[usize::from(one.rule)] == DONE {
                         continue;
                     }
-                    let start = if one.ends & 1 != 0 {
+                    let start = if one.ends & FIRST != 0 {
                         hit.start
                     } else {
                         let before = self.slots[element - 1];
@@ -165,8 +167,13 @@ impl Run<'_> {
                         }
                         before.start
                     };
-                    if one.ends & 2 == 0 {
+                    if one.ends & LAST == 0 {
                         self.slots[element] = Slot { sentence: self.sentence, start, end: hit.end };
+                        continue;
+                    }
+                    if one.ends & OPENS != 0 && !edges::opens(self.text, start)
+                        || one.ends & CLOSES != 0 && !edges::closes(self.text, hit.end)
+                    {
                         continue;
                     }
                     let seen = &mut self.seen[usize::from(one.rule)];
@@ -250,7 +257,8 @@ fn stops(bytes: &[u8], start: usize, end: usize) -> bool {
 
 /// Whether at most so many words stand between two places, and nothing that separates data.
 fn near(text: &str, from: usize, to: usize, gap: u8) -> bool {
-    let gap = usize::from(gap);
+    let quotes = gap & QUOTES != 0;
+    let gap = usize::from(gap & !QUOTES);
     if to - from > gap * 18 + 8 {
         return false;
     }
@@ -279,5 +287,5 @@ fn near(text: &str, from: usize, to: usize, gap: u8) -> bool {
         }
         last = byte;
     }
-    !open && words + wide / 2 <= gap
+    (quotes || !open) && words + wide / 2 <= gap
 }

@@ -1,6 +1,6 @@
 //! From findings to a score and a verdict.
 
-use crate::finding::{Category, Channel, Finding, Verdict};
+use crate::finding::{Channel, Finding, Verdict};
 
 /// From which score on a text is suspicious, and from which it is blocked.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,18 +41,25 @@ impl Thresholds {
 const AGAIN: f32 = 0.6;
 
 /// Independent reasons add up, never beyond 1: each rule counts once, with its heaviest finding;
-/// the second and later rules of one category count less than the first.
+/// the second and later rules of one category count less than the first, and not at all where they
+/// found the same words.
 #[must_use]
 pub(crate) fn score(findings: &[Finding]) -> f32 {
-    let mut counted: Vec<(&str, Category)> = Vec::new();
+    let mut counted: Vec<&Finding> = Vec::new();
     let mut clean = 1.0f32;
     // Heaviest first.
     for finding in findings {
-        if counted.iter().any(|(rule, _)| *rule == finding.rule) {
+        let mut again = false;
+        if counted.iter().any(|other| {
+            again |= other.category == finding.category;
+            other.rule == finding.rule
+                || other.category == finding.category
+                    && other.span.start < finding.span.end
+                    && finding.span.start < other.span.end
+        }) {
             continue;
         }
-        let again = counted.iter().any(|&(_, category)| category == finding.category);
-        counted.push((&finding.rule, finding.category));
+        counted.push(finding);
         clean *= 1.0 - finding.weight * if again { AGAIN } else { 1.0 };
     }
     (1.0 - clean).clamp(0.0, 1.0)

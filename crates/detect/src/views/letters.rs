@@ -13,6 +13,8 @@ use crate::finding::Transform;
 
 /// As much of a stretch decides how it reads.
 const SAMPLE: usize = 4096;
+/// Texts that are tried as a whole.
+const SHORT: usize = 160;
 
 fn undone(writer: Rewriter<'_>, kind: Transform) -> Option<Undone> {
     writer.finish().map(|(text, map)| (vec![kind], text, map))
@@ -299,6 +301,10 @@ impl<'s> Rot13<'s> {
         if let Some(range) = self.rise.finish(Self::LEAST) {
             self.check(range);
         }
+        // A few words say too little one by one.
+        if self.source.len() <= SHORT && self.writer.len() == 0 {
+            self.check(0..self.source.len());
+        }
         undone(self.writer, Transform::Rot13)
     }
 }
@@ -320,7 +326,9 @@ pub(super) struct Backwards<'s> {
 }
 
 impl<'s> Backwards<'s> {
-    const LEAST: i32 = 40;
+    const LEAST: i32 = 36;
+    /// What a sign of punctuation before a word says.
+    const SIGN: i32 = 25;
 
     pub(super) fn new(source: &'s str, budget: usize) -> Self {
         Self { source, rise: Rise::default(), writer: Rewriter::pieces(source, budget) }
@@ -331,11 +339,14 @@ impl<'s> Backwards<'s> {
         if token.len() < 2 {
             return;
         }
-        // A sign at either end hides the letter that counts; half a word says little.
-        let gain = if first.is_ascii_alphabetic() && last.is_ascii_alphabetic() {
-            backwards_gain(first, last)
-        } else {
-            0
+        let gain = match (first.is_ascii_alphabetic(), last.is_ascii_alphabetic()) {
+            (true, true) => backwards_gain(first, last),
+            // What ends a sentence stands before its last word when it is read backwards.
+            (false, true) if matches!(first, b'.' | b',' | b'?' | b'!') => {
+                Self::SIGN + backwards_gain(self.source.as_bytes()[token.range().start + 1], last)
+            }
+            // Another sign hides the letter that counts; half a word says little.
+            _ => 0,
         };
         if let Some(range) = self.rise.token(token, gain, Self::LEAST) {
             self.check(range);
@@ -365,6 +376,10 @@ impl<'s> Backwards<'s> {
     pub(super) fn finish(mut self) -> Option<Undone> {
         if let Some(range) = self.rise.finish(Self::LEAST) {
             self.check(range);
+        }
+        // A few words say too little one by one.
+        if self.source.len() <= SHORT && self.writer.len() == 0 {
+            self.check(0..self.source.len());
         }
         undone(self.writer, Transform::Reversed)
     }
