@@ -321,6 +321,12 @@ fn spans_point_into_the_text() {
     assert_eq!(shown, ["ls", "cat  .env", "echo \"$(cat  .env)\" > x", "id"]);
 }
 
+#[test]
+fn an_unfinished_case_ends_with_the_text() {
+    check("case <($(case sh -c a");
+    check("case a in (b");
+}
+
 proptest! {
     #[test]
     fn nothing_panics(text in "\\PC{0,200}") {

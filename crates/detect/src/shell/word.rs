@@ -15,7 +15,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn step(&mut self) {
-        self.at += 1;
+        self.at = (self.at + 1).min(self.bytes.len());
         while self.at < self.bytes.len() && !self.text.is_char_boundary(self.at) {
             self.at += 1;
         }

@@ -275,7 +275,13 @@ impl<'s> Rot13<'s> {
     const LEAST: i32 = 45;
 
     pub(super) fn new(source: &'s str, budget: usize) -> Self {
-        Self { source, rise: Rise::default(), writer: Rewriter::pieces(source, budget) }
+        let mut new =
+            Self { source, rise: Rise::default(), writer: Rewriter::pieces(source, budget) };
+        // A few words say too little one by one.
+        if source.len() <= SHORT {
+            new.check(0..source.len());
+        }
+        new
     }
 
     #[inline]
@@ -300,10 +306,6 @@ impl<'s> Rot13<'s> {
     pub(super) fn finish(mut self) -> Option<Undone> {
         if let Some(range) = self.rise.finish(Self::LEAST) {
             self.check(range);
-        }
-        // A few words say too little one by one.
-        if self.source.len() <= SHORT && self.writer.len() == 0 {
-            self.check(0..self.source.len());
         }
         undone(self.writer, Transform::Rot13)
     }
@@ -331,7 +333,13 @@ impl<'s> Backwards<'s> {
     const SIGN: i32 = 25;
 
     pub(super) fn new(source: &'s str, budget: usize) -> Self {
-        Self { source, rise: Rise::default(), writer: Rewriter::pieces(source, budget) }
+        let mut new =
+            Self { source, rise: Rise::default(), writer: Rewriter::pieces(source, budget) };
+        // A few words say too little one by one.
+        if source.len() <= SHORT {
+            new.check(0..source.len());
+        }
+        new
     }
 
     #[inline]
@@ -376,10 +384,6 @@ impl<'s> Backwards<'s> {
     pub(super) fn finish(mut self) -> Option<Undone> {
         if let Some(range) = self.rise.finish(Self::LEAST) {
             self.check(range);
-        }
-        // A few words say too little one by one.
-        if self.source.len() <= SHORT && self.writer.len() == 0 {
-            self.check(0..self.source.len());
         }
         undone(self.writer, Transform::Reversed)
     }
