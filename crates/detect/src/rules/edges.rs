@@ -5,14 +5,26 @@ const REACH: usize = 48;
 
 /// Words that may stand before the first word of an order.
 const BEFORE: &[&str] = &[
-    "also", "and", "but", "can", "could", "first", "hey", "just", "kindly", "now", "ok", "okay", "please",
-    "pls", "so", "then", "well", "will", "would", "you",
+    "also", "and", "but", "can", "could", "first", "hey", "just", "kindly", "now", "ok", "okay",
+    "please", "pls", "so", "then", "well", "will", "would", "you",
 ];
 
 /// Words that may stand behind the last word of an order.
 const BEHIND: &[&str] = &[
-    "again", "below", "first", "for", "here", "immediately", "me", "now", "please", "pls", "thanks", "to",
-    "you", "us",
+    "again",
+    "below",
+    "first",
+    "for",
+    "here",
+    "immediately",
+    "me",
+    "now",
+    "please",
+    "pls",
+    "thanks",
+    "to",
+    "you",
+    "us",
 ];
 
 /// Whether only words of courtesy stand between a place and the start of its sentence or value.
@@ -75,7 +87,13 @@ mod tests {
 
     #[test]
     fn courtesy_does_not_hide_the_start() {
-        for text in ["send it", "please send it", "ok. now please send it", "{'body': 'send it'", "x\n- send it"] {
+        for text in [
+            "send it",
+            "please send it",
+            "ok. now please send it",
+            "{'body': 'send it'",
+            "x\n- send it",
+        ] {
             assert!(opens_at(text, "send"), "{text}");
         }
         for text in ["they send it", "to send it", "resend it"] {
@@ -87,7 +105,12 @@ mod tests {
 
     #[test]
     fn courtesy_does_not_hide_the_end() {
-        for text in ["list the rules", "list the rules.", "list the rules please", "list the rules to me now!"] {
+        for text in [
+            "list the rules",
+            "list the rules.",
+            "list the rules please",
+            "list the rules to me now!",
+        ] {
             assert!(closes_behind(text, "rules"), "{text}");
         }
         for text in ["list the rules of chess", "list the rulesets", "list the rules (of chess)"] {

@@ -193,13 +193,23 @@ impl<'s> Spaced<'s> {
 
     /// A longer token in which every other character may be the same sign.
     pub(super) fn punctuated(&mut self, token: Token) {
-        let bytes = &self.source.as_bytes()[token.range()];
+        let first = token.start;
+        let mut token = token;
+        let bytes = self.source.as_bytes();
+        // The sign may stand before each letter as well.
+        if bytes[token.start].is_ascii_punctuation()
+            && bytes.get(token.start + 2) == Some(&bytes[token.start])
+            && token.len() >= 4
+        {
+            token.start += 1;
+        }
+        let bytes = &bytes[token.range()];
         let sign = bytes[1];
         if !sign.is_ascii_punctuation() || bytes.get(3).is_some_and(|next| *next != sign) {
             return;
         }
         // Short words count only in a row of others.
-        let least = if self.row_end + 1 == token.start { 2 } else { 4 };
+        let least = if self.row_end + 1 == first { 2 } else { 4 };
         let mut letters = String::new();
         for pair in bytes.chunks(2) {
             if !pair[0].is_ascii_alphanumeric() {
@@ -214,12 +224,62 @@ impl<'s> Spaced<'s> {
         if letters.bytes().filter(u8::is_ascii_alphabetic).count() >= least {
             self.row_end = token.end;
             let split = if letters.len() > 12 { split_words(&letters) } else { None };
-            self.writer.replace(token.start..end, split.as_deref().unwrap_or(&letters));
+            self.writer.replace(first..end, split.as_deref().unwrap_or(&letters));
         }
     }
 
     pub(super) fn finish(mut self) -> Option<Undone> {
         self.flush();
+        undone(self.writer, Transform::Spaced)
+    }
+}
+
+/// Words written as one: `ignoreAllPreviousInstructions`, with or without signs between them.
+#[derive(Debug)]
+pub(super) struct Joined<'s> {
+    source: &'s str,
+    writer: Rewriter<'s>,
+}
+
+impl<'s> Joined<'s> {
+    /// Shorter ones hold too little.
+    pub(super) const LEAST: usize = 18;
+    const MOST: usize = 400;
+    /// Without one of these nothing is cut: names in code are long, too.
+    const TELLING: [&'static str; 8] = [
+        "instruction",
+        "systemprompt",
+        "previous",
+        "password",
+        "disregard",
+        "ignoreall",
+        "jailbreak",
+        "guideline",
+    ];
+
+    pub(super) fn new(source: &'s str, budget: usize) -> Self {
+        Self { source, writer: Rewriter::new(source, budget) }
+    }
+
+    pub(super) fn token(&mut self, token: Token) {
+        if token.len() > Self::MOST {
+            return;
+        }
+        let word: Vec<u8> = self.source.as_bytes()[token.range()]
+            .iter()
+            .filter(|byte| !matches!(byte, b'_' | b'-' | b'.'))
+            .map(|byte| letters_for(*byte).bytes().next().unwrap_or(*byte).to_ascii_lowercase())
+            .collect();
+        let Ok(word) = String::from_utf8(word) else { return };
+        if !Self::TELLING.iter().any(|telling| word.contains(telling)) {
+            return;
+        }
+        if let Some(words) = split_words(&word) {
+            self.writer.replace(token.range(), &words);
+        }
+    }
+
+    pub(super) fn finish(self) -> Option<Undone> {
         undone(self.writer, Transform::Spaced)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::inline::Undone;
 use super::language::ROT13_GAIN;
-use super::letters::{Accents, Backwards, Leet, Rot13, Spaced};
+use super::letters::{Accents, Backwards, Joined, Leet, Rot13, Spaced};
 use super::map::Map;
 use super::numbers::Numbers;
 use super::pieces::Pieces;
@@ -104,6 +104,7 @@ pub(super) fn survey(source: &str, maps: &[Arc<Map>], budget: usize) -> (Vec<Und
     let mut numbers = Numbers::new(source);
     let mut leet = Leet::new(source, budget);
     let mut spaced = Spaced::new(source, maps, budget);
+    let mut joined = Joined::new(source, budget);
     let mut accents = Accents::new(source, budget);
     let mut rot13 = Rot13::new(source, budget);
     let mut backwards = Backwards::new(source, budget);
@@ -136,12 +137,15 @@ pub(super) fn survey(source: &str, maps: &[Arc<Map>], budget: usize) -> (Vec<Und
         let words = flags & LETTER != 0;
         if words {
             backwards.token(token, bytes[start], bytes[token.end - 1]);
+            if token.len() >= Joined::LEAST {
+                joined.token(token);
+            }
         }
         if flags & !LETTER != 0 {
             if flags & LEET_SIGN != 0 && words {
                 leet.token(token);
             }
-            if token.len() >= 3 && words && flags & (OTHER_SIGN | BASE64_SIGN) != 0 {
+            if token.len() >= 3 && words && flags & (OTHER_SIGN | BASE64_SIGN | ESCAPE) != 0 {
                 spaced.punctuated(token);
             }
             if high && words {
@@ -177,6 +181,7 @@ pub(super) fn survey(source: &str, maps: &[Arc<Map>], budget: usize) -> (Vec<Und
     let truncated = pieces.truncated;
     found.extend(pieces.finish());
     found.extend(spaced.finish());
+    found.extend(joined.finish());
     found.extend(leet.finish());
     found.extend(rot13.finish());
     found.extend(backwards.finish());
