@@ -24,7 +24,7 @@ pub enum Channel {
 }
 
 /// What kind of attack a finding belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
 pub enum Category {
     /// Text that poses as the system, an administrator or a chat template.
     SystemImpersonation,

@@ -2,6 +2,7 @@
 //!
 //! Pure functions, linear time, no network, no clock, no files. Start with [`scan::Detector`].
 
+pub mod allow;
 pub mod finding;
 pub mod rules;
 pub mod scan;

@@ -23,9 +23,11 @@ pub(crate) mod verdict;
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 
 /// How a rule reads the sentence around it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stance {
     /// Only as an order: negated or told of others it does not count.
+    #[default]
     Imperative,
     /// In any mood; quoted or mentioned it counts less.
     Any,
@@ -86,7 +88,8 @@ pub fn builtin() -> &'static [Rule] {
 }
 
 /// A rule of the owner's own, in the language of `rules/*.toml`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OwnRule {
     /// A stable id.
     pub id: String,
@@ -95,12 +98,16 @@ pub struct OwnRule {
     /// Weight in every channel, from 0 to 1.
     pub weight: f32,
     /// How it reads the sentence around it.
+    #[serde(default)]
     pub stance: Stance,
     /// Patterns; classes of the rules that ship may be used.
     pub patterns: Vec<String>,
     /// Why it matters.
     pub explanation: String,
 }
+
+/// Rules that an owner may add.
+const MOST_OWN: usize = 256;
 
 /// A rule that cannot be used, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +162,17 @@ impl RuleSet {
             })
             .collect();
         let mut patterns = Vec::new();
+        let mut ids = std::collections::BTreeSet::new();
+        if rules.len() > MOST_OWN {
+            return Err(RuleError(format!("more than {MOST_OWN} rules")));
+        }
         for (id, rule) in (0u16..).zip(rules) {
+            if rule.id.is_empty()
+                || !ids.insert(&rule.id)
+                || RULES.iter().any(|one| one.id == rule.id)
+            {
+                return Err(RuleError(format!("`{}`: the id is empty or taken", rule.id)));
+            }
             if !(0.0..=1.0).contains(&rule.weight) {
                 return Err(RuleError(format!("{}: the weight is not within 0 and 1", rule.id)));
             }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::allow::Allowed;
 use crate::finding::{Category, Channel, Finding, Scan, Span, Transform, Verdict};
 use crate::rules::verdict::score;
 use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
@@ -31,6 +32,7 @@ pub struct Detector {
     thresholds: Option<Thresholds>,
     learned: Option<Learned>,
     cascade: Option<(Cascade, [f32; 2])>,
+    allowed: Option<Allowed>,
 }
 
 impl fmt::Debug for Detector {
@@ -61,6 +63,7 @@ impl Detector {
             thresholds: None,
             learned: None,
             cascade: None,
+            allowed: None,
         }
     }
 
@@ -86,6 +89,13 @@ impl Detector {
     pub fn with_rules(mut self, rules: &[OwnRule]) -> Result<Self, RuleError> {
         self.sets.push(RuleSet::own(rules)?);
         Ok(self)
+    }
+
+    /// With findings that the owner allows: they are not reported and weigh nothing.
+    #[must_use]
+    pub fn with_allowed(mut self, allowed: Allowed) -> Self {
+        self.allowed = Some(allowed);
+        self
     }
 
     /// With a learned score beside the rules: it sees every text, and joins the rules' score as
@@ -124,6 +134,9 @@ impl Detector {
         hidden(&views, &mut findings);
         secrets(text, channel, &mut findings);
         urls(text, channel, &mut findings);
+        if let Some(allowed) = &self.allowed {
+            findings.retain(|finding| !allowed.allows(text, finding));
+        }
         findings.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.span.cmp(&b.span)));
         findings.truncate(MOST);
         let findings = once_a_place(findings);

@@ -91,6 +91,9 @@ fn the_owner_can_add_rules() {
     let detector = Detector::new().with_rules(std::slice::from_ref(&own)).unwrap();
     let scan = detector.scan("Please forget all about unicorns.", Channel::ToolOutput);
     assert!(scan.findings.iter().any(|one| one.rule == "own.unicorn"));
+    let taken = OwnRule { id: "template.token".to_owned(), ..own.clone() };
+    assert!(Detector::new().with_rules(&[taken]).is_err());
+    assert!(Detector::new().with_rules(&[own.clone(), own.clone()]).is_err());
     let broken = OwnRule { patterns: vec!["{no-such-class} x".to_owned()], ..own };
     assert!(Detector::new().with_rules(&[broken]).is_err());
 }
