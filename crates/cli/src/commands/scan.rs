@@ -3,6 +3,7 @@
 mod excerpt;
 mod files;
 mod lines;
+mod rules;
 mod sarif;
 
 use std::path::PathBuf;
@@ -20,23 +21,27 @@ use crate::ui::Line;
 
 /// Judges text: injections, extraction attempts, secrets, data on its way out
 ///
-/// Scans files and folders (links are not followed), or standard input with `-`. With --jsonl, reads
-/// one object a line from standard input (`id`, `text`, optional `channel`) and writes one a line in
-/// the same order (`id`, `verdict`, `score`, `findings`). Exit 1: something is not clean.
+/// Scans files and folders (links are not followed), or standard input with `-`. Exit 1: something is
+/// not clean. With --jsonl, reads one object a line (`id`, `text`, optional `channel`) from the files
+/// or from standard input and writes one a line in the same order (`id`, `verdict`, `score`,
+/// `findings`); exit 1: a line could not be read, and its answer is an `error`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files and folders to scan, or `-` for standard input
-    #[arg(required_unless_present = "jsonl")]
+    #[arg(required_unless_present_any = ["jsonl", "rules"])]
     paths: Vec<PathBuf>,
     /// Where the text comes from
     #[arg(long, value_enum, default_value_t = ChannelName::Document)]
     channel: ChannelName,
     /// Read and write JSON lines
-    #[arg(long, conflicts_with_all = ["paths", "sarif"])]
+    #[arg(long, conflicts_with = "sarif")]
     jsonl: bool,
     /// Write a SARIF 2.1.0 log instead of text
     #[arg(long)]
     sarif: bool,
+    /// List the rules with what each is for, and scan nothing
+    #[arg(long, conflicts_with_all = ["paths", "jsonl", "sarif"])]
+    rules: bool,
 }
 
 /// A channel as it is named outside.
@@ -118,8 +123,11 @@ struct Answer<'a> {
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let detector = Detector::new();
     let channel = Channel::from(args.channel);
+    if args.rules {
+        return Ok(rules::run(context, channel));
+    }
     if args.jsonl {
-        return lines::run(context, &detector, channel);
+        return lines::run(context, &detector, channel, &args.paths);
     }
     let scanned = files::scan(context, &detector, channel, &args.paths)?;
     let worst = scanned.iter().map(|file| file.scan.verdict).max().unwrap_or(Verdict::Clean);

@@ -53,16 +53,30 @@ fn lines_come_back_in_order() {
         writeln!(input, "{line}").unwrap();
     }
     writeln!(input, "no object").unwrap();
+    writeln!(input, r#"{{"id":4,"text":"Good night.\\ud800"}}"#).unwrap();
     drop(input);
     let ran = Ran::from(child.wait_with_output().unwrap());
     let judged: Vec<Value> =
         ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((judged.len(), ran.code), (2, 1), "{ran:?}");
+    assert_eq!((judged.len(), ran.code), (4, 1), "{ran:?}");
     assert_eq!((&judged[0]["id"], &judged[1]["id"]), (&"a".into(), &2.into()));
     assert_ne!(judged[0]["verdict"], "clean");
     assert_eq!(judged[1]["verdict"], "clean");
     assert!(judged[0]["score"].as_f64().unwrap() > judged[1]["score"].as_f64().unwrap());
-    assert!(ran.stderr.contains("line 3 is no request"), "{ran:?}");
+    assert_eq!((&judged[2]["line"], &judged[2]["verdict"]), (&3.into(), &Value::Null));
+    assert!(judged[2]["error"].as_str().unwrap().starts_with("no request"), "{ran:?}");
+    assert_eq!((&judged[3]["id"], &judged[3]["verdict"]), (&4.into(), &"clean".into()));
+
+    let at = folder.path();
+    fs::write(at.join("a.jsonl"), format!("{}\n\n{}\n", lines[0], lines[1])).unwrap();
+    assert_eq!(succeed(at, &["scan", "--jsonl", "a.jsonl"]).lines().count(), 2);
+}
+
+#[test]
+fn rules_are_listed_with_their_reasons() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = succeed(folder.path(), &["scan", "--rules"]);
+    assert!(shown.contains("override.earlier-instructions"), "{shown}");
 }
 
 #[test]
