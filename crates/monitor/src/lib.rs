@@ -14,3 +14,4 @@ pub mod sealer;
 pub mod store;
 pub mod tree;
 pub mod verify;
+pub mod watch;
