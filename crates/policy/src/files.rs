@@ -109,21 +109,25 @@ pub(crate) fn split(path: &Path) -> Option<(&Path, &str)> {
     Some((folder.unwrap_or(Path::new(".")), name))
 }
 
-/// How often a lock that another process holds is asked for, and how long between: about ten
-/// seconds, since whoever can read the file can hold its lock for ever.
-const LOCK_TRIES: u32 = 2500;
-const LOCK_PAUSE: Duration = Duration::from_millis(4);
+/// How long a lock is waited for that another process holds: whoever can read a file can hold its
+/// lock for ever.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Locks a file against other processes; `false` if another one did not let go of it.
-pub(crate) fn lock(file: &File) -> io::Result<bool> {
-    for _ in 0..LOCK_TRIES {
+pub(crate) fn lock(file: &File, patience: Duration) -> io::Result<bool> {
+    let mut waited = Duration::ZERO;
+    loop {
         match file.try_lock() {
             Ok(()) => return Ok(true),
-            Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(std::fs::TryLockError::WouldBlock) if waited < patience => {
+                std::thread::sleep(PAUSE);
+                waited += PAUSE;
+            }
+            Err(std::fs::TryLockError::WouldBlock) => return Ok(false),
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
         }
     }
-    Ok(false)
 }
 
 fn step_into(folder: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Unread> {

@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use wardkeep_evidence::bundle::{BundleError, StagedFile};
 
 use crate::audit::AUDIT_FILE;
-use crate::files::{lock, read_plain};
+use crate::files::{PATIENCE, lock, read_plain};
 use crate::hash::ContentHash;
 use crate::key::{DeviceKey, KEY_FILE, KeyError};
 use crate::memory::Memory;
@@ -354,7 +354,7 @@ impl PolicyStore {
             .custom_flags(i32::try_from(flags.bits()).unwrap_or(0))
             .open(&path)
             .map_err(|error| failed("open", &path, error))?;
-        match lock(&file) {
+        match lock(&file, PATIENCE) {
             Ok(true) => Ok(file),
             Ok(false) => Err(StoreError::Locked(path)),
             Err(error) => Err(failed("lock", &path, error)),

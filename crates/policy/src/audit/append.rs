@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
@@ -11,7 +12,7 @@ use wardkeep_evidence::time::Timestamp;
 
 use super::entry::{Action, Event, Source, parse_entry};
 use super::{AuditError, MAX_LINE};
-use crate::files::{lock, split};
+use crate::files::{PATIENCE, lock, split};
 use crate::hash::LineHash;
 
 /// How often the log may be replaced between opening and locking it.
@@ -90,9 +91,17 @@ impl Locked {
     /// # Errors
     /// When it is no plain file, is locked for too long, or cannot be opened.
     pub fn open(path: &Path) -> Result<Self, AuditError> {
+        Self::open_within(path, PATIENCE)
+    }
+
+    /// As [`Self::open`], waiting no longer than this for another process.
+    ///
+    /// # Errors
+    /// As those of [`Self::open`].
+    pub fn open_within(path: &Path, patience: Duration) -> Result<Self, AuditError> {
         for _ in 0..REOPENS {
             let (file, created) = open_file(path)?;
-            match lock(&file) {
+            match lock(&file, patience) {
                 Ok(true) => {}
                 Ok(false) => return Err(AuditError::Locked(path.to_owned())),
                 Err(error) => return Err(io_error("lock", path, error)),

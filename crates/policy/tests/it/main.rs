@@ -1,12 +1,20 @@
 //! Integration tests of the policy crate, one binary.
 
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod key;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
+mod python;
+#[cfg(test)]
 mod rfc;
 #[cfg(test)]
+mod sizes;
+#[cfg(test)]
 mod store;
+#[cfg(test)]
+mod vectors;
 #[cfg(test)]
 mod verify;
