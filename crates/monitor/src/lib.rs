@@ -9,6 +9,7 @@ pub mod export;
 mod files;
 pub mod index;
 pub mod journal;
+pub mod policy;
 pub mod proof;
 pub mod sealer;
 pub mod store;

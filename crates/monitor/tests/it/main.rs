@@ -9,6 +9,8 @@ mod faults;
 #[cfg(test)]
 mod journal;
 #[cfg(test)]
+mod policy;
+#[cfg(test)]
 mod seals;
 #[cfg(test)]
 mod shared;

@@ -159,6 +159,42 @@ impl Locked {
         Ok(Appended { hash: prepared.hash, recovery: prepared.recovery })
     }
 
+    /// Writes a line that was prepared before and whose writing a crash cut short: the whole of it
+    /// where the log ends with the line that it names, the rest of it where the log ends with its
+    /// beginning. Says whether something was written; any other end is left as it is.
+    ///
+    /// # Errors
+    /// When the end of the log cannot be read, or nothing be written.
+    pub fn restore(&mut self, line: &str) -> Result<bool, AuditError> {
+        let Ok(entry) = parse_entry(line.as_bytes()) else { return Ok(false) };
+        let read = |error| io_error("read", &self.path, error);
+        let tail = self.tail().map_err(read)?;
+        let rest = if tail.torn {
+            let length = self.file.metadata().map_err(read)?.len();
+            let start = self.line_start(length).map_err(read)?;
+            let Ok(size) = usize::try_from(length - start) else { return Ok(false) };
+            if size > line.len() {
+                return Ok(false);
+            }
+            let mut begun = vec![0u8; size];
+            self.file.read_exact_at(&mut begun, start).map_err(read)?;
+            match line.as_bytes().strip_prefix(begun.as_slice()) {
+                Some(rest) => rest,
+                None => return Ok(false),
+            }
+        } else if tail.damaged.is_none() && LineHash::from_hex(&entry.previous) == Some(tail.hash) {
+            line.as_bytes()
+        } else {
+            return Ok(false);
+        };
+        let mut bytes = rest.to_vec();
+        bytes.push(b'\n');
+        let failed = |error| io_error("write", &self.path, error);
+        (&self.file).write_all(&bytes).map_err(failed)?;
+        self.file.sync_data().map_err(failed)?;
+        Ok(true)
+    }
+
     /// The last line, read from the end.
     fn tail(&self) -> io::Result<Tail> {
         let length = self.file.metadata()?.len();
