@@ -4,9 +4,13 @@
 //! surroundings: time, randomness, owner and paths are passed in. Functions return what happened;
 //! the audit log is written by whoever calls, with [`audit::append`].
 //!
-//! Start with [`store::PolicyStore`].
+//! Start with [`store::PolicyStore`] to verify and sign, with [`assemble::ContextAssembler`] to build
+//! a model call that ends with the policy.
 
+pub mod assemble;
 pub mod audit;
+pub mod block;
+pub mod budget;
 pub mod config;
 pub mod files;
 pub mod hash;
@@ -21,3 +25,4 @@ pub mod store;
 pub mod template;
 pub mod verify;
 pub mod workspace;
+pub mod wrap;

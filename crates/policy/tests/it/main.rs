@@ -1,6 +1,8 @@
 //! Integration tests of the policy crate, one binary.
 
 #[cfg(test)]
+mod assembly;
+#[cfg(test)]
 mod audit;
 #[cfg(test)]
 mod key;
@@ -18,3 +20,5 @@ mod store;
 mod vectors;
 #[cfg(test)]
 mod verify;
+#[cfg(test)]
+mod wrapping;
