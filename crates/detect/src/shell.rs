@@ -42,6 +42,9 @@ pub struct Parsed {
     pub complete: bool,
     /// Where it was not: every token of the text, quotes removed, in no particular grammar.
     pub tokens: Vec<Word>,
+    /// The shell that each shell was started by, by index; the first is the text's own. What one
+    /// changes, its directory and its variables, holds there and in those it starts afterwards.
+    pub shells: Vec<Option<usize>>,
 }
 
 /// One simple command.
@@ -72,6 +75,22 @@ pub struct Context {
     pub inside: Vec<Via>,
     /// The command that runs it (`sudo`, `sh -c`, `xargs`, …), by index.
     pub parent: Option<usize>,
+    /// The shell that it runs in, by index into [`Parsed::shells`].
+    pub shell: usize,
+    /// How it follows what stands before it.
+    pub joint: Joint,
+}
+
+/// How a command follows what stands before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Joint {
+    /// Whatever became of that: `;`, a line end, the beginning.
+    #[default]
+    Sequence,
+    /// Only if that worked: `&&`.
+    And,
+    /// Only if that failed: `||`.
+    Or,
 }
 
 /// A construct that runs commands.
@@ -181,7 +200,7 @@ pub fn parse(command: &str) -> Parsed {
     state.complete = text.len() == command.len() && !text.contains('\0');
     Parser::new(text, 0, &mut state).program();
     let tokens = if state.complete { Vec::new() } else { tokens(text) };
-    Parsed { commands: state.commands, complete: state.complete, tokens }
+    Parsed { commands: state.commands, complete: state.complete, tokens, shells: state.shells }
 }
 
 impl Parsed {
@@ -193,6 +212,12 @@ impl Parsed {
             command.name.iter().chain(&command.args).chain(files)
         });
         named.chain(&self.tokens)
+    }
+
+    /// What a command reads, if it is known: a here-document, a here-string, or a pipe from a
+    /// command that only repeats or decodes literals.
+    pub fn input(&self, command: usize) -> Option<String> {
+        emulate::input(&self.commands, command, emulate::MAX_STAGES)
     }
 }
 

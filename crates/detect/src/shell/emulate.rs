@@ -7,7 +7,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// Longest pipeline that is followed.
-const MAX_STAGES: usize = 12;
+pub(super) const MAX_STAGES: usize = 12;
 /// Longest output that is followed, in bytes.
 const MAX_OUTPUT: usize = 256 << 10;
 

@@ -1,7 +1,7 @@
 //! Lists, pipelines and compound commands.
 
 use super::state::State;
-use super::{Command, Context, Redirection, Via, Word};
+use super::{Command, Context, Joint, Redirection, Via, Word};
 use crate::finding::Span;
 
 /// Most values for which the body of a `for` is read once each.
@@ -62,7 +62,13 @@ impl<'text, 'state> Parser<'text, 'state> {
                 return;
             }
             let before = self.at;
+            let (command, shell) = (self.state.commands.len(), self.state.shells.len());
             self.and_or();
+            self.blanks();
+            let background = self.peek() == Some(b'&') && !self.looking_at("&&");
+            if background {
+                self.state.move_to_shell(command, shell);
+            }
             if self.at == before {
                 self.state.complete = false;
                 self.step();
@@ -71,16 +77,19 @@ impl<'text, 'state> Parser<'text, 'state> {
     }
 
     fn and_or(&mut self) {
+        self.state.joint = Joint::Sequence;
         self.pipeline();
         loop {
             self.blanks();
             if self.looking_at("&&") {
                 self.at += 2;
                 self.newlines();
+                self.state.joint = Joint::And;
                 self.pipeline();
             } else if self.looking_at("||") {
                 self.at += 2;
                 self.newlines();
+                self.state.joint = Joint::Or;
                 self.inside(Via::Branch, Self::pipeline);
             } else {
                 return;
@@ -100,6 +109,8 @@ impl<'text, 'state> Parser<'text, 'state> {
         }
         let (stdin, mark) = (self.state.stdin, self.state.mark());
         let mut first = self.state.commands.len();
+        let mut shell = self.state.shells.len();
+        let joint = self.state.joint;
         let mut piped = false;
         self.command();
         loop {
@@ -110,10 +121,13 @@ impl<'text, 'state> Parser<'text, 'state> {
             self.at += if self.looking_at("|&") { 2 } else { 1 };
             self.newlines();
             piped = true;
+            // Each part of a pipe runs in a shell of its own; the last one may not (zsh).
+            self.state.move_to_shell(first, shell);
             if self.state.commands.len() > first {
                 self.state.stdin = Some(self.state.commands.len() - 1);
             }
-            first = self.state.commands.len();
+            (first, shell) = (self.state.commands.len(), self.state.shells.len());
+            self.state.joint = joint;
             let before = self.at;
             self.command();
             self.state.complete &= self.at > before;
@@ -424,16 +438,27 @@ impl<'text, 'state> Parser<'text, 'state> {
     }
 
     pub(super) fn context(&self) -> Context {
-        Context { inside: self.state.inside.clone(), parent: self.state.parent }
+        Context {
+            inside: self.state.inside.clone(),
+            parent: self.state.parent,
+            shell: self.state.shell,
+            joint: self.state.joint,
+        }
     }
 
     /// Runs a part inside a construct; what it assigns is not known afterwards.
     pub(super) fn inside(&mut self, via: Via, part: impl FnOnce(&mut Self)) {
-        let (mark, stdin) = (self.state.mark(), self.state.stdin);
+        let (mark, stdin, joint) = (self.state.mark(), self.state.stdin, self.state.joint);
+        let shell = self.state.shell;
+        if matches!(via, Via::Subshell | Via::Substitution | Via::ProcessSubstitution) {
+            self.state.start_shell();
+        }
         self.state.inside.push(via);
         part(self);
         self.state.inside.pop();
         self.state.stdin = stdin;
+        self.state.joint = joint;
+        self.state.shell = shell;
         self.state.forget_since(mark);
     }
 }

@@ -1,6 +1,6 @@
 //! What is known at a point of the text.
 
-use super::{Command, MAX_COMMANDS, MAX_DEPTH, Via, Word};
+use super::{Command, Joint, MAX_COMMANDS, MAX_DEPTH, Via, Word};
 use std::collections::HashMap;
 
 /// Longest value that is followed; beyond it a variable is unknown.
@@ -32,6 +32,11 @@ pub(super) struct State {
     pub(super) stdin: Option<usize>,
     pub(super) inside: Vec<Via>,
     pub(super) parent: Option<usize>,
+    /// Who started each shell.
+    pub(super) shells: Vec<Option<usize>>,
+    /// The shell that runs what is read now.
+    pub(super) shell: usize,
+    pub(super) joint: Joint,
     pub(super) depth: usize,
     variables: HashMap<String, Value>,
     /// Names in the order in which they were assigned, for [`State::forget_since`].
@@ -53,6 +58,9 @@ impl State {
             stdin: None,
             inside: Vec::new(),
             parent: None,
+            shells: vec![None],
+            shell: 0,
+            joint: Joint::default(),
             depth: 0,
             variables,
             assigned: Vec::new(),
@@ -100,6 +108,29 @@ impl State {
 
     pub(super) fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
+    }
+
+    /// A shell of its own for what follows; gives back the one that ran so far.
+    pub(super) fn start_shell(&mut self) -> usize {
+        self.shells.push(Some(self.shell));
+        std::mem::replace(&mut self.shell, self.shells.len() - 1)
+    }
+
+    /// What was read since then ran in a shell of its own after all: `… |`, `… &`.
+    pub(super) fn move_to_shell(&mut self, command: usize, shell: usize) {
+        let (old, new) = (self.shell, self.shells.len());
+        let moved = self.commands.len().saturating_sub(command) + new.saturating_sub(shell);
+        if !self.spend(moved) {
+            return;
+        }
+        for started in self.shells.iter_mut().skip(shell).filter(|by| **by == Some(old)) {
+            *started = Some(new);
+        }
+        self.shells.push(Some(old));
+        let commands = self.commands.iter_mut().skip(command);
+        for command in commands.filter(|command| command.context.shell == old) {
+            command.context.shell = new;
+        }
     }
 
     pub(super) fn push(&mut self, command: Command) -> Option<usize> {

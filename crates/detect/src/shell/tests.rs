@@ -240,6 +240,7 @@ fn what_does_not_parse_gives_its_tokens() {
         "echo ;;",
         "cat $'a",
         "[[ a",
+        "case <(case $|a",
     ] {
         let parsed = parse(text);
         assert!(!parsed.complete, "{text:?}");
@@ -353,4 +354,61 @@ fn check(text: &str) {
         assert!(text.get(command.span.start..command.span.end).is_some());
         assert!(command.piped_from.is_none_or(|from| from < parsed.commands.len()));
     }
+}
+
+/// Which commands share a shell: the same letter for the same shell, in order of appearance.
+fn shells(text: &str) -> String {
+    let parsed = parse(text);
+    let mut seen = Vec::new();
+    let letter = |shell: usize, seen: &mut Vec<usize>| {
+        let place = seen.iter().position(|known| *known == shell).unwrap_or_else(|| {
+            seen.push(shell);
+            seen.len() - 1
+        });
+        char::from(b'a' + u8::try_from(place).unwrap())
+    };
+    letter(0, &mut seen);
+    parsed.commands.iter().map(|command| letter(command.context.shell, &mut seen)).collect()
+}
+
+#[test]
+fn shells_of_their_own_are_told_apart() {
+    for (text, expected) in [
+        ("cd x; a; b", "aaa"),
+        ("cd x && { a; b; }", "aaa"),
+        ("(cd x; a); (b)", "bbc"),
+        ("cd x & a", "ba"),
+        ("cd x && a & b", "bba"),
+        ("cd x | a; b", "baa"),
+        ("cd x | a | b; c", "bcaa"),
+        ("a $(cd x) b; c", "baa"),
+        ("sh -c 'cd x; a'; b", "abba"),
+        ("eval 'cd x'; b", "aaa"),
+        ("command cd x; b", "aaa"),
+        ("sudo cd x; b", "aba"),
+        ("if a; then cd x; fi; b", "aaa"),
+        ("f() { cd x; }; f", "aa"),
+        ("(a & b)", "bc"),
+    ] {
+        assert_eq!(shells(text), expected, "{text}");
+        let parsed = parse(text);
+        for command in &parsed.commands {
+            let mut shell = Some(command.context.shell);
+            for _ in 0..=parsed.shells.len() {
+                shell = shell.and_then(|shell| parsed.shells[shell]);
+            }
+            assert_eq!(shell, None, "every shell leads back to the first: {text}");
+        }
+    }
+    let joints = |text: &str| {
+        let parsed = parse(text);
+        parsed.commands.iter().map(|command| command.context.joint).collect::<Vec<_>>()
+    };
+    use Joint::{And, Or, Sequence};
+    assert_eq!(joints("a && b || c; d"), [Sequence, And, Or, Sequence]);
+    assert_eq!(
+        joints("a && b | c\nd && (e; f) && g"),
+        [Sequence, And, And, Sequence, Sequence, Sequence, And]
+    );
+    assert_eq!(joints("a && sudo b"), [Sequence, And, And]);
 }

@@ -287,6 +287,14 @@ fn placeholder(word: &Word) -> Word {
 /// Appends a command made of words.
 fn run(state: &mut State, index: usize, words: &[Word], via: Via) {
     let Some((name, args)) = words.split_first() else { return };
+    // `command cd x` and the like are the shell's own; all else has its own directory.
+    let outer = &state.commands[index];
+    let same = matches!(outer.program(), Some("command" | "builtin" | "noglob" | "nocorrect"));
+    let (mut shell, joint) = (outer.context.shell, outer.context.joint);
+    if !same {
+        state.shells.push(Some(shell));
+        shell = state.shells.len() - 1;
+    }
     let outer = &state.commands[index];
     let mut inside = outer.context.inside.clone();
     inside.push(via);
@@ -298,7 +306,7 @@ fn run(state: &mut State, index: usize, words: &[Word], via: Via) {
         span: outer.span,
         piped_from: outer.piped_from,
         opaque: None,
-        context: Context { inside, parent: Some(index) },
+        context: Context { inside, parent: Some(index), shell, joint },
     };
     let size = inner.args.iter().map(|word| word.pattern.len() + word.raw.len()).sum();
     if state.spend(size)
@@ -336,10 +344,17 @@ fn script(state: &mut State, index: usize, text: &Word, via: Via) {
     let inside = std::mem::replace(&mut state.inside, state.commands[index].context.inside.clone());
     state.inside.push(via);
     let mark = state.mark();
+    let (shell, joint) = (state.shell, state.joint);
+    state.shell = state.commands[index].context.shell;
+    let own = !matches!(state.commands[index].program(), Some("eval" | "trap" | "alias"));
+    if own {
+        state.start_shell();
+    }
     if state.enter() {
         Parser::with_origin(source, origin, state).program();
         state.leave();
     }
+    (state.shell, state.joint) = (shell, joint);
     // `eval` assigns in the shell itself: what it assigned holds.
     if state.commands[index].program() != Some("eval") {
         state.forget_since(mark);
