@@ -6,6 +6,7 @@ mod demo;
 mod evidence;
 mod log;
 mod man;
+pub(crate) mod md;
 mod scan;
 mod time;
 mod trust;
@@ -26,6 +27,8 @@ pub(crate) enum Command {
     Evidence(evidence::Args),
     Log(log::Args),
     Man(man::Args),
+    #[command(visible_aliases = ["policy", "security"])]
+    Md(md::Args),
     Scan(scan::Args),
     Witness(witness::Args),
 }
@@ -39,6 +42,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Evidence(args) => evidence::run(context, args.command),
         Command::Log(args) => log::run(context, args),
         Command::Man(args) => man::run(context, args),
+        Command::Md(args) => md::run(context, args.command),
         Command::Scan(args) => scan::run(context, args),
         Command::Witness(args) => witness::run(context, args.command),
     }

@@ -16,17 +16,27 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::ui::Ui;
 
+/// The name under which the state lies where LocalGPT has it.
+pub(crate) const LOCALGPT: &str = "localgpt";
+
 /// Passed to every command.
 pub(crate) struct Context {
     pub(crate) ui: Ui,
     /// The command as `wardkeep` spells it, for the JSON form.
     pub(crate) command: String,
+    /// The name that the program was called by, for hints.
+    pub(crate) tool: &'static str,
     state_dir: Option<PathBuf>,
 }
 
 impl Context {
-    pub(crate) fn new(ui: Ui, command: String, state_dir: Option<PathBuf>) -> Self {
-        Self { ui, command, state_dir }
+    pub(crate) fn new(
+        ui: Ui,
+        command: String,
+        tool: &'static str,
+        state_dir: Option<PathBuf>,
+    ) -> Self {
+        Self { ui, command, tool, state_dir }
     }
 
     /// Prints the JSON form of the result, if that was asked for, and ends the command. `ok` says
@@ -66,6 +76,62 @@ impl Context {
         surroundings
     }
 
+    /// The user's home.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+    }
+
+    /// The workspace where none was named: the current folder, or LocalGPT's own under its name.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        match (self.tool, self.home()) {
+            (LOCALGPT, Some(home)) => home.join(".localgpt/workspace"),
+            _ => PathBuf::from("."),
+        }
+    }
+
+    /// Whether someone can be asked.
+    pub(crate) fn has_terminal(&self) -> bool {
+        use std::io::IsTerminal as _;
+        std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    }
+
+    /// Whether the process runs inside `wardkeep run`. There the key is out of reach in any case.
+    pub(crate) fn is_confined(&self) -> bool {
+        std::env::var_os("WARDKEEP_CONFINED").is_some()
+    }
+
+    /// Asks a question on the terminal; only `y` and `yes` are a yes.
+    pub(crate) fn confirm(&mut self, question: &str) -> Result<bool, CliError> {
+        use std::io::Write as _;
+        let failed =
+            |error: &std::io::Error| CliError::io("read", Path::new("the terminal"), error);
+        let mut stderr = std::io::stderr();
+        write!(stderr, "{question} [y/N] ")
+            .and_then(|()| stderr.flush())
+            .map_err(|e| failed(&e))?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).map_err(|error| failed(&error))?;
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Random bytes of the system.
+    pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], CliError> {
+        let mut bytes = [0; N];
+        getrandom::fill(&mut bytes).map_err(|error| {
+            let message = format!("the system gives no random bytes: {error}");
+            CliError::new(Exit::Unreadable, message, "run it again")
+        })?;
+        Ok(bytes)
+    }
+
+    /// The user's editor, options and all.
+    pub(crate) fn editor(&self) -> String {
+        ["VISUAL", "EDITOR"]
+            .iter()
+            .find_map(|name| std::env::var(name).ok().filter(|value| !value.trim().is_empty()))
+            .unwrap_or_else(|| "vi".to_owned())
+    }
+
     /// How many threads to use for work that can be split.
     pub(crate) fn threads(&self) -> usize {
         std::thread::available_parallelism().map_or(1, NonZero::get)
@@ -90,6 +156,9 @@ impl Context {
     /// Where the state of the invoking user lies.
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {
         let root = rustix::process::getuid().is_root();
+        if let (None, LOCALGPT, Some(home)) = (&self.state_dir, self.tool, self.home()) {
+            return Ok(home.join(".localgpt"));
+        }
         find_state_dir(self.state_dir.as_deref(), &|name| std::env::var_os(name), root)
     }
 }

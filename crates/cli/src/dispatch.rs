@@ -24,7 +24,8 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
         Err(error) => return refuse(error, &arguments),
     };
     let ui = Ui::new(&cli.globals);
-    let mut context = Context::new(ui, command_name(tool, &matches), cli.globals.state_dir);
+    let mut context =
+        Context::new(ui, command_name(tool, &matches), tool.name, cli.globals.state_dir);
     let exit = commands::run(&mut context, cli.command).unwrap_or_else(|error| {
         context.ui.error(Some(&context.command), &error);
         error.exit

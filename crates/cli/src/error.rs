@@ -1,6 +1,7 @@
 //! What a command ends with when it cannot do what was asked, and what to do next.
 
 mod anchor;
+mod policy;
 
 use std::io;
 use std::path::Path;

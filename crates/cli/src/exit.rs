@@ -1,6 +1,4 @@
 //! Exit codes, documented and stable. The lines here are also the section in the help.
-//!
-//! 10 to 15 are kept free for the policy commands.
 
 use wardkeep_evidence::check::Class;
 
@@ -30,6 +28,18 @@ exits! {
     Schema = 3;
     /// a file cannot be read, written or parsed
     Unreadable = 4;
+    /// the policy is not signed
+    Unsigned = 10;
+    /// the policy was tampered with
+    Tampered = 11;
+    /// there is no policy
+    Missing = 12;
+    /// the policy's manifest is corrupted
+    ManifestCorrupted = 13;
+    /// the policy contains suspicious patterns
+    Suspicious = 14;
+    /// the audit log does not hold
+    AuditBroken = 15;
 }
 
 impl Exit {

@@ -66,6 +66,16 @@ impl Ui {
         }
     }
 
+    /// Whether the answer is JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether the reader has gone away, or nothing can be printed for another reason.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// Prints what was asked for.
     pub(crate) fn answer(&mut self, line: impl Into<Line>) {
         if !self.json {

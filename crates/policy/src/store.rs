@@ -224,17 +224,13 @@ impl PolicyStore {
         let fresh = WorkspaceId::from_random(random);
         let key = self.key();
         let mut trouble = Vec::new();
-        let (located, memory) = match &key {
-            Err(_) => self.unchecked(workspace, fresh),
-            Ok(key) => match self.find(key, workspace) {
-                Ok(Some(located)) => (Some(located), self.memory(key, located.id)),
-                Ok(None) => (None, Memory::fresh(fresh)),
-                Err(error) => {
-                    let lost = Memory::lost(fresh, error.to_string());
-                    trouble.push(error);
-                    (None, lost)
-                }
-            },
+        let (located, memory) = match self.recall(workspace, &key, fresh) {
+            Ok(recalled) => recalled,
+            Err(error) => {
+                let lost = Memory::lost(fresh, error.to_string());
+                trouble.push(error);
+                (None, lost)
+            }
         };
         let verification = verify(workspace, key.as_ref(), &memory);
         if let Ok(key) = &key
@@ -244,6 +240,33 @@ impl PolicyStore {
             trouble.push(error);
         }
         Checked { verification, located, trouble }
+    }
+
+    /// Verifies the policy of a workspace and writes nothing, not even what would be remembered.
+    #[must_use]
+    pub fn inspect(&self, workspace: &Workspace) -> Verification {
+        // An id that no signature has: a workspace that is not known has none that binds it.
+        let fresh = WorkspaceId::from_random([0; 16]);
+        let key = self.key();
+        let memory = match self.recall(workspace, &key, fresh) {
+            Ok((_, memory)) => memory,
+            Err(error) => Memory::lost(fresh, error.to_string()),
+        };
+        verify(workspace, key.as_ref(), &memory)
+    }
+
+    /// What is remembered of a workspace, and where it was found.
+    fn recall(
+        &self,
+        workspace: &Workspace,
+        key: &Result<DeviceKey, KeyError>,
+        fresh: WorkspaceId,
+    ) -> Result<(Option<Located>, Memory), StoreError> {
+        let Ok(key) = key else { return Ok(self.unchecked(workspace, fresh)) };
+        Ok(match self.find(key, workspace)? {
+            Some(located) => (Some(located), self.memory(key, located.id)),
+            None => (None, Memory::fresh(fresh)),
+        })
     }
 
     /// Signs a draft, and remembers it. Where what is remembered is lost or was changed, the

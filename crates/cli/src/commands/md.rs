@@ -1,0 +1,103 @@
+//! `wardkeep md`
+
+mod audit;
+mod diff;
+mod edit;
+mod session;
+mod sign;
+mod start;
+mod status;
+mod verify;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use wardkeep_policy::config::Switches;
+use wardkeep_policy::store::PolicyStore;
+use wardkeep_policy::verify::State;
+use wardkeep_policy::workspace::Workspace;
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Signs, verifies and shows the owner's standing instructions, LocalGPT.md
+///
+/// LocalGPT.md in a workspace holds what the agent must always follow. It counts only while it has
+/// the bytes that the owner signed with the key of this machine.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What can be done with the policy.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Sign(sign::Args),
+    Verify(verify::Args),
+    Audit(audit::Args),
+    Status(status::Args),
+    Edit(edit::Args),
+    Start(start::Args),
+    Watch(watch::Args),
+}
+
+pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Sign(args) => sign::run(context, args),
+        Command::Verify(args) => verify::run(context, args),
+        Command::Audit(args) => audit::run(context, args),
+        Command::Status(args) => status::run(context, args),
+        Command::Edit(args) => edit::run(context, args),
+        Command::Start(args) => start::run(context, args),
+        Command::Watch(args) => watch::run(context, args),
+    }
+}
+
+/// Which workspace is meant.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Place {
+    /// The agent's workspace, instead of the current folder
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+impl Place {
+    pub(crate) fn open(&self, context: &Context) -> Result<Workspace, CliError> {
+        let path = self.workspace.clone().unwrap_or_else(|| context.workspace());
+        Workspace::open(&path).map_err(|error| CliError::io("open", &error.path, &error.error))
+    }
+}
+
+impl From<State> for Exit {
+    fn from(state: State) -> Self {
+        match state {
+            State::Valid => Self::Success,
+            State::Unsigned => Self::Unsigned,
+            State::TamperDetected => Self::Tampered,
+            State::Missing => Self::Missing,
+            State::ManifestCorrupted => Self::ManifestCorrupted,
+            State::SuspiciousContent => Self::Suspicious,
+        }
+    }
+}
+
+/// A path with the home directory as `~`.
+pub(crate) fn shown(context: &Context, path: &Path) -> String {
+    match context.home().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The policy's part of the state directory; makes nothing.
+pub(crate) fn policy_store(context: &Context) -> Result<PolicyStore, CliError> {
+    Ok(PolicyStore::new(&context.state_dir()?, rustix::process::getuid().as_raw()))
+}
+
+/// The switches of the signed config, and remarks on those that do not count.
+pub(crate) fn switches(context: &Context) -> Result<(Switches, Vec<String>), CliError> {
+    session::switches(context)
+}

@@ -1,0 +1,147 @@
+//! `wardkeep md status`
+
+use serde::Serialize;
+use wardkeep_policy::audit::{Chain, scan};
+use wardkeep_policy::verify::State;
+
+use super::verify::minutes;
+use super::{Place, diff, policy_store, shown, switches};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::Line;
+
+/// Shows how the policy stands: signature, key, audit log, protected files
+///
+/// Everything is read anew; nothing is written. An edit that is not signed yet is shown as a
+/// difference to the signed text. Exit codes as `wardkeep md verify`, and 15 if only the audit log
+/// does not hold.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    policy: String,
+    exists: bool,
+    state: &'static str,
+    reason: Option<&'static str>,
+    signed_at: Option<String>,
+    device_key: String,
+    audit_entries: u64,
+    audit_chain: &'static str,
+    protected: Vec<&'static str>,
+    protected_by: &'static str,
+    pending: bool,
+    strict_policy: bool,
+    disable_policy: bool,
+    disable_suffix: bool,
+    warnings: Vec<String>,
+}
+
+/// Always kept from the agent's tools, whatever the tiers say.
+const PROTECTED: [&str; 3] = ["LocalGPT.md", ".localgpt_manifest.json", "IDENTITY.md"];
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let workspace = args.place.open(context)?;
+    let store = policy_store(context)?;
+    let verification = store.inspect(&workspace);
+    let (switches, remarks) = switches(context)?;
+    let audit = scan(&store.audit_path(), |_| {});
+    let path = shown(context, &workspace.policy_path());
+    let exists = verification.state != State::Missing;
+    let signed_at = verification.manifest.as_ref().map(|manifest| manifest.signed_at.clone());
+    let signature = match (verification.state, &signed_at) {
+        (State::Valid, Some(at)) => {
+            Line::default().good("Valid").plain(format!(" (signed {})", minutes(at)))
+        }
+        (State::Unsigned, _) => Line::from("Not signed"),
+        (State::Missing, _) => Line::from("None"),
+        (state, _) => Line::default().bad(match state {
+            State::TamperDetected => "TAMPERED",
+            State::ManifestCorrupted => "Manifest corrupted",
+            _ => "Suspicious content",
+        }),
+    };
+    let device_key = match store.key() {
+        Ok(_) => "Present".to_owned(),
+        Err(error) => format!("Not usable: {error}"),
+    };
+    let (entries, chain) = match &audit {
+        Ok(summary) => (summary.lines, summary.chain),
+        Err(_) => (0, Chain::Broken),
+    };
+    let log = match &audit {
+        Ok(_) => format!("{entries} entries, chain {}", super::audit::chain_word(chain)),
+        Err(error) => error.to_string(),
+    };
+    context.ui.answer("Security Status:");
+    let row = |name: &str, value: Line| vec![Line::from(name.to_owned()), value];
+    let there = if exists { "exists" } else { "missing" };
+    context.ui.answer_table(&[
+        row("Policy:", Line::from(format!("{path} ({there})"))),
+        row("Signature:", signature),
+        row("Device Key:", Line::from(device_key.clone())),
+        row("Audit Log:", Line::from(log)),
+        row(
+            "Protected:",
+            Line::from(format!("{} files write-blocked at tool level", PROTECTED.len())),
+        ),
+    ]);
+    let pending =
+        verification.state != State::Valid && show_pending(context, &store, &verification);
+    let mut warnings = verification.warnings(&context.tool);
+    warnings.extend(remarks);
+    for (on, text) in [
+        (switches.disable_policy, "⚠ disable_policy is on: sessions run without the policy."),
+        (switches.disable_suffix, "⚠ disable_suffix is on: sessions run without the reminder."),
+    ] {
+        if on {
+            warnings.push(text.to_owned());
+        }
+    }
+    warnings.iter().for_each(|warning| context.ui.fault(warning.as_str()));
+    context.ui.note(
+        "the agent runs as the same user: the key is out of its reach only under `wardkeep run` or as another user",
+    );
+    let exit = match Exit::from(verification.state) {
+        Exit::Success if chain != Chain::Intact => Exit::AuditBroken,
+        exit => exit,
+    };
+    let answer = Answer {
+        policy: workspace.policy_path().display().to_string(),
+        exists,
+        state: verification.state.name(),
+        reason: verification.reason.as_ref().map(wardkeep_policy::verify::Reason::word),
+        signed_at,
+        device_key,
+        audit_entries: entries,
+        audit_chain: super::audit::chain_word(chain),
+        protected: PROTECTED.to_vec(),
+        protected_by: "tool level",
+        pending,
+        strict_policy: switches.strict_policy,
+        disable_policy: switches.disable_policy,
+        disable_suffix: switches.disable_suffix,
+        warnings,
+    };
+    Ok(context.finish(exit, exit == Exit::Success, &answer))
+}
+
+/// Shows an edit that is not signed, against the text that was; says whether there is one.
+fn show_pending(
+    context: &mut Context,
+    store: &wardkeep_policy::store::PolicyStore,
+    verification: &wardkeep_policy::verify::Verification,
+) -> bool {
+    let Some(before) = store.signed_text(&verification.memory) else { return false };
+    let Some(after) = &verification.bytes else { return false };
+    if before == *after {
+        return false;
+    }
+    context.ui.say("  Not signed yet:");
+    diff::show(context, &String::from_utf8_lossy(&before), &String::from_utf8_lossy(after));
+    true
+}
