@@ -12,9 +12,16 @@ use serde::Deserialize;
 #[expect(dead_code, reason = "the library uses the rest")]
 #[path = "src/rules/automaton.rs"]
 mod automaton;
+#[path = "src/bitmap.rs"]
+mod bitmap;
 #[expect(dead_code, reason = "the library uses the rest")]
 #[path = "src/rules/compile.rs"]
 mod compile;
+#[path = "src/rules/frequency.rs"]
+mod frequency;
+#[expect(dead_code, reason = "the library uses the rest")]
+#[path = "src/rules/sieve.rs"]
+mod sieve;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,8 +95,11 @@ const CHANNELS: [(&str, f32); 7] = [
 
 fn main() {
     println!("cargo::rerun-if-changed=rules");
+    println!("cargo::rerun-if-changed=src/bitmap.rs");
     println!("cargo::rerun-if-changed=src/rules/automaton.rs");
     println!("cargo::rerun-if-changed=src/rules/compile.rs");
+    println!("cargo::rerun-if-changed=src/rules/frequency.rs");
+    println!("cargo::rerun-if-changed=src/rules/sieve.rs");
     let mut classes: BTreeMap<String, compile::Class> = BTreeMap::new();
     let mut rules: Vec<RuleEntry> = Vec::new();
     for path in files(Path::new("rules")) {
@@ -162,6 +172,12 @@ fn array<T: Debug>(out: &mut String, name: &str, of: &str, items: &[T]) {
     writeln!(out, "static {name}: [{of}; {}] = {items:?};", items.len()).expect("a string grows");
 }
 
+fn values(out: &mut String, name: &str, of: &str, items: impl Iterator<Item = String>) {
+    let items: Vec<String> = items.collect();
+    writeln!(out, "static {name}: [{of}; {}] = [{}];", items.len(), items.join(", "))
+        .expect("a string grows");
+}
+
 fn print(
     tables: &compile::Tables,
     rules: &[RuleEntry],
@@ -178,13 +194,23 @@ fn print(
     array(&mut out, "CLASSES", "u16", &tables.classes);
     array(&mut out, "INDEX", "u32", &tables.index);
     array(&mut out, "USES", "Use", &tables.uses);
+    let sieve = &tables.sieve;
+    array(&mut out, "SIEVE_KINDS", "u8", &sieve.kinds);
+    array(&mut out, "SIEVE_HEADS", "u16", &sieve.heads);
+    array(&mut out, "SIEVE_ENTRIES", "Entry", &sieve.entries);
+    array(&mut out, "SIEVE_SPECIAL", "u8", &sieve.special);
+    let stops = sieve.stops.iter().map(|text| format!("Cow::Borrowed({text:?})"));
+    values(&mut out, "SIEVE_STOPS", "Cow<'static, str>", stops);
+    let signs = sieve.signs.iter().map(|(text, at)| format!("(Cow::Borrowed({text:?}), {at})"));
+    values(&mut out, "SIEVE_SIGNS", "(Cow<'static, str>, usize)", signs);
+    array(&mut out, "SIEVE_BYTES", "u8", &sieve.bytes);
     let grow = "a string grows";
-    writeln!(out, "static BACKWARDS: [(Cow<'static, str>, u16); {}] = [", tables.backwards.len())
-        .expect(grow);
-    for (word, flags) in tables.backwards.iter() {
-        writeln!(out, "(Cow::Borrowed({word:?}), {flags}),").expect(grow);
-    }
-    out.push_str("];\n");
+    writeln!(out, "const SIEVE_CROSSING: usize = {};", sieve.crossing).expect(grow);
+    writeln!(out, "const SIEVE_BLIND: bool = {};", sieve.blind).expect(grow);
+    writeln!(out, "const SIEVE_SIGNED: bool = {};", sieve.signed).expect(grow);
+    let backwards =
+        tables.backwards.iter().map(|(word, flags)| format!("(Cow::Borrowed({word:?}), {flags})"));
+    values(&mut out, "BACKWARDS", "(Cow<'static, str>, u16)", backwards);
     writeln!(out, "const WIDTH: usize = {};", automaton.width).expect(grow);
     writeln!(out, "const ELEMENTS: usize = {};", tables.elements).expect(grow);
     writeln!(out, "static RULES: [Rule; {}] = [", rules.len()).expect(grow);

@@ -12,12 +12,15 @@ use crate::finding::{Category, Channel};
 
 use self::automaton::Automaton;
 use self::compile::{Class, Literal, Tables, Use, compile};
+use self::sieve::{Entry, Sieve};
 
 mod automaton;
 mod compile;
 pub(crate) mod context;
 mod edges;
+mod frequency;
 pub(crate) mod matcher;
+mod sieve;
 pub(crate) mod verdict;
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));
@@ -141,6 +144,18 @@ impl RuleSet {
                     cells: Cow::Borrowed(&CELLS),
                     outputs: Cow::Borrowed(&OUTPUTS),
                     matches: Cow::Borrowed(&MATCHES),
+                },
+                sieve: Sieve {
+                    kinds: Cow::Borrowed(&SIEVE_KINDS),
+                    heads: Cow::Borrowed(&SIEVE_HEADS),
+                    entries: Cow::Borrowed(&SIEVE_ENTRIES),
+                    special: Cow::Borrowed(&SIEVE_SPECIAL),
+                    stops: Cow::Borrowed(&SIEVE_STOPS),
+                    signs: Cow::Borrowed(&SIEVE_SIGNS),
+                    bytes: Cow::Borrowed(&SIEVE_BYTES),
+                    crossing: SIEVE_CROSSING,
+                    blind: SIEVE_BLIND,
+                    signed: SIEVE_SIGNED,
                 },
                 literals: Cow::Borrowed(&LITERALS),
                 classes: Cow::Borrowed(&CLASSES),

@@ -44,9 +44,10 @@ impl Automaton {
         self.matches.get(at + 1..at + 1 + count).unwrap_or(&[])
     }
 
-    /// Calls back with every state in which literals end, and the place behind the byte.
+    /// Goes through a text from a place on; calls back with every state in which literals end, and the
+    /// place behind the byte, until the answer is to stop.
     #[inline]
-    pub(crate) fn run(&self, text: &[u8], mut ended: impl FnMut(u32, usize)) {
+    pub(crate) fn run(&self, text: &[u8], from: usize, mut ended: impl FnMut(u32, usize) -> bool) {
         let (usual, cells, width): (&[u32], &[[u32; 2]], usize) =
             (&self.usual, &self.cells, self.width);
         let Ok(byte_class): Result<&[u8; 256], _> = <&[u8; 256]>::try_from(&*self.byte_class)
@@ -54,7 +55,7 @@ impl Automaton {
             return;
         };
         let (mut state, mut row) = (0u32, 0);
-        for (at, &byte) in text.iter().enumerate() {
+        for (at, &byte) in text.iter().enumerate().skip(from) {
             let class = usize::from(byte_class[usize::from(byte)]);
             let default = usual[row + class];
             let [owner, target] = cells[state as usize + class];
@@ -66,7 +67,9 @@ impl Automaton {
                 if whole && text.get(at + 1).is_some_and(u8::is_ascii_alphanumeric) {
                     continue;
                 }
-                ended(state, at + 1);
+                if ended(state, at + 1) {
+                    return;
+                }
             }
         }
     }

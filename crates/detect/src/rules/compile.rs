@@ -10,6 +10,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::automaton::Automaton;
+use super::frequency::frequency;
+use super::sieve::{Sieve, Word, ends_sentence};
 
 /// The literal must start a word.
 pub(crate) const LEFT: u16 = 1;
@@ -44,6 +46,9 @@ pub(crate) const CLOSES: u8 = 1 << 3;
 
 /// Words that may stand between two elements unless the pattern says otherwise.
 const DEFAULT_GAP: u8 = 2;
+
+/// What is added to the frequency of a class that is said to be common.
+const COMMON: u32 = 2_000;
 
 /// Classes that the context checks read, with the flag they set.
 const CONTEXT: [(&str, u16); 3] =
@@ -83,6 +88,8 @@ pub(crate) struct Use {
 pub(crate) struct Tables {
     /// Finds the literals.
     pub(crate) automaton: Automaton,
+    /// Finds the sentences in which to look for them.
+    pub(crate) sieve: Sieve,
     /// The literals.
     pub(crate) literals: Cow<'static, [Literal]>,
     /// Classes of the literals.
@@ -132,10 +139,9 @@ pub(crate) fn compile(
     for (rule, pattern) in patterns {
         let (pattern, opens, closes) = sentence_edges(pattern);
         let row = compiler.parse(pattern)?;
-        let rare = |element: &&Element| {
-            element.classes.iter().all(|&class| !compiler.classes[usize::from(class)].common)
-        };
-        let anchor = row.iter().find(rare).or(row.first()).ok_or("empty pattern")?;
+        // Any element would do: without it the pattern cannot be complete.
+        let anchor = row.iter().min_by_key(|element| compiler.frequency(element));
+        let anchor = anchor.ok_or("empty pattern")?;
         anchors.extend(&anchor.classes);
         for (at, element) in row.iter().enumerate() {
             let mut ends = if at == 0 { FIRST } else { 0 };
@@ -167,6 +173,19 @@ impl Compiler {
         self.names.insert(name, id);
         self.classes.push(class);
         Ok(id)
+    }
+
+    /// How often an element's words occur, roughly.
+    fn frequency(&self, element: &Element) -> u32 {
+        element
+            .classes
+            .iter()
+            .map(|&class| &self.classes[usize::from(class)])
+            .map(|class| {
+                let words: u32 = class.words.iter().map(|word| frequency(word)).sum();
+                if class.common { words + COMMON } else { words }
+            })
+            .sum()
     }
 
     fn parse(&mut self, pattern: &str) -> Result<Vec<Element>, String> {
@@ -256,6 +275,7 @@ impl Compiler {
                 entry.1 |= flags;
             }
         }
+        let sieve = sieve(&found)?;
         let mut bytes = Vec::new();
         let mut literals = Vec::new();
         let mut classes: Vec<u16> = Vec::new();
@@ -275,6 +295,7 @@ impl Compiler {
                     literals.iter().map(|literal| literal.flags & RIGHT != 0).collect();
                 Automaton::build(&bytes, &whole)?
             },
+            sieve,
             literals: Cow::Owned(literals),
             classes: Cow::Owned(classes),
             index: Cow::Owned(index),
@@ -296,6 +317,26 @@ fn sentence_edges(pattern: &str) -> (&str, u8, u8) {
         Some(rest) => (rest, opens, CLOSES),
         None => (pattern, opens, 0),
     }
+}
+
+/// The sieve for what patterns hang on, and for mentions, which sentences further on depend on.
+fn sieve(found: &BTreeMap<(String, u16), (BTreeSet<u16>, u16)>) -> Result<Sieve, String> {
+    let flagged = |flags: u16| found.iter().filter(move |(_, (_, its))| its & flags != 0);
+    let stops: Vec<String> = flagged(STOP).map(|((word, _), _)| word.clone()).collect();
+    let words: Vec<Word<'_>> = flagged(ANCHOR | MENTIONS)
+        .filter(|(_, (_, flags))| flags & STOP == 0)
+        .map(|((text, edges), _)| Word { text, left: edges & LEFT != 0, right: edges & RIGHT != 0 })
+        .collect();
+    let crosses = |word: &str| {
+        stops.iter().any(|stop| {
+            word.match_indices(stop.as_str()).any(|(at, _)| {
+                let end = at + stop.len();
+                end < word.len() && ends_sentence(word.as_bytes(), at, end)
+            })
+        })
+    };
+    let crossing = found.keys().map(|(word, _)| word).filter(|word| crosses(word)).map(String::len);
+    Sieve::build(&words, &stops, crossing.max().unwrap_or(0))
 }
 
 /// The first token and what follows it.

@@ -4,6 +4,7 @@ use super::RuleSet;
 use super::compile::{
     ANCHOR, CLOSES, FIRST, LAST, LEFT, Literal, MENTIONS, OPENS, QUOTES, RIGHT, STOP, Tables,
 };
+use super::sieve::{Spot, ends_sentence};
 use super::{context, edges};
 
 /// Hits that a sentence may hold before it is cut.
@@ -85,14 +86,30 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Reads the sentences that the sieve leaves, and those that follow a mention.
     fn pass(&mut self) {
         let (tables, text) = (&self.set.tables, self.text);
-        tables.automaton.run(text.as_bytes(), |state, end| self.ended(tables, state, end));
+        let mut sifting = tables.sieve.sift(text.as_bytes());
+        while let Some(spot) = sifting.next() {
+            let mut closed = None;
+            let from = spot.sentence.saturating_sub(tables.sieve.crossing);
+            tables.automaton.run(text.as_bytes(), from, |state, end| {
+                closed = self.ended(tables, state, spot, end);
+                closed.is_some()
+            });
+            let Some(end) = closed else { break };
+            sifting.resume(end);
+        }
         self.close();
     }
 
+    /// Takes in what ends at a place; gives the place back where the text need not be read further.
     #[inline(never)]
-    fn ended(&mut self, tables: &Tables, state: u32, end: usize) {
+    fn ended(&mut self, tables: &Tables, state: u32, spot: Spot, end: usize) -> Option<usize> {
+        if end <= spot.sentence {
+            return None;
+        }
+        let mut done = None;
         for &literal in tables.automaton.ended(state) {
             let entry = &tables.literals[usize::from(literal)];
             let start = end - usize::from(entry.len);
@@ -100,8 +117,10 @@ impl Run<'_> {
                 continue;
             }
             if entry.flags & STOP != 0 {
-                if stops(self.text.as_bytes(), start, end) {
+                if ends_sentence(self.text.as_bytes(), start, end) {
                     self.close();
+                    let mentioned = self.mentioned[0] || self.mentioned[1];
+                    done = (end >= spot.end && !mentioned).then_some(end);
                 }
                 continue;
             }
@@ -115,6 +134,7 @@ impl Run<'_> {
             self.hits = kept;
             self.anchored = anchored;
         }
+        done
     }
 
     /// Ends a sentence.
@@ -243,18 +263,6 @@ fn bounded(text: &str, literal: &Literal, start: usize, end: usize) -> bool {
         })
 }
 
-/// Whether a sign that can end a sentence ends one here.
-fn stops(bytes: &[u8], start: usize, end: usize) -> bool {
-    let next = bytes.get(end).copied();
-    match bytes[start] {
-        b'.' | b'!' | b'?' => {
-            next.is_none_or(|byte| byte.is_ascii_whitespace() || b"\"')]}<\\".contains(&byte))
-        }
-        b'\n' => next.is_none_or(|byte| b"\n\r-*#>|0123456789".contains(&byte)),
-        _ => true,
-    }
-}
-
 /// Whether at most so many words stand between two places, and nothing that separates data.
 fn near(text: &str, from: usize, to: usize, gap: u8) -> bool {
     let quotes = gap & QUOTES != 0;
@@ -288,4 +296,79 @@ fn near(text: &str, from: usize, to: usize, gap: u8) -> bool {
         last = byte;
     }
     (quotes || !open) && words + wide / 2 <= gap
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::finding::Category;
+    use crate::rules::{OwnRule, Stance, WORDS};
+
+    fn without_sieve(set: &RuleSet) -> RuleSet {
+        let mut set = set.clone();
+        set.tables.sieve.blind = true;
+        set
+    }
+
+    #[test]
+    fn the_sieve_tells_every_builtin_literal() {
+        assert!(!RuleSet::builtin().tables.sieve.blind);
+    }
+
+    #[test]
+    fn the_sieve_changes_nothing_for_own_rules() {
+        let rule = |pattern: &str| OwnRule {
+            id: "own".to_owned(),
+            category: Category::IndirectInjection,
+            weight: 0.5,
+            stance: Stance::Raw,
+            patterns: vec![pattern.to_owned()],
+            explanation: "a test".to_owned(),
+        };
+        for (pattern, text) in [
+            ("'*bar'", "a foobar here"),
+            ("'##'", "one ## two"),
+            ("' odd'", "an odd one"),
+            ("'one. two'", "say one. two now. and one"),
+            ("'x. y' ~2 'zed'", "a. x. y or zed. b"),
+            ("'ab*'", "some abnormal thing"),
+            ("'末'", "这是末尾"),
+        ] {
+            let set = RuleSet::own(&[rule(pattern)]).unwrap();
+            assert_eq!(matches(&set, text).len(), 1, "{pattern}");
+            assert_eq!(matches(&set, text), matches(&without_sieve(&set), text), "{pattern}");
+        }
+    }
+
+    /// Words of the rules, what parts them, and noise.
+    fn text() -> impl Strategy<Value = String> {
+        let words: Vec<&str> =
+            WORDS.iter().flat_map(|(_, _, words)| words.iter().copied()).collect();
+        let known = prop::sample::select(words).prop_map(|word| word.replace('*', ""));
+        let parts = prop::sample::select(vec![
+            " ", " ", " ", " ", ". ", "\n", "\n\n", "! ", "。", "_", "", ", ", " \"", "\" ", "é",
+            "x", "7",
+        ]);
+        let noise = prop_oneof![
+            8 => Just(String::new()),
+            1 => "[a-z]{1,9}",
+            1 => ".{0,3}",
+            1 => " {0,70}",
+        ];
+        prop::collection::vec((known, parts, noise), 0..60).prop_map(|pieces| {
+            let all: String =
+                pieces.into_iter().flat_map(|(a, b, c)| [a, b.to_owned(), c]).collect();
+            all.to_lowercase()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_sieve_changes_nothing(text in text()) {
+            let set = RuleSet::builtin();
+            prop_assert_eq!(matches(&set, &text), matches(&without_sieve(&set), &text));
+        }
+    }
 }
