@@ -3,6 +3,7 @@
 //! Pure functions, linear time, no network, no clock, no files. Start with [`scan::Detector`].
 
 pub mod allow;
+mod anchors;
 mod bitmap;
 pub mod finding;
 pub mod rules;

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::allow::Allowed;
+use crate::anchors::{self, Whose};
 use crate::finding::{Category, Channel, Finding, Scan, Span, Transform, Verdict};
 use crate::rules::verdict::score;
 use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
-use crate::secrets::find_secrets;
-use crate::urls::{UrlContext, find_urls, judge_url};
+use crate::secrets::{self, Secret};
+use crate::urls::{self, UrlContext, UrlMatch, judge_url};
 use crate::views::{Limits, View, Views, views};
 
 pub use crate::rules::verdict::Thresholds;
@@ -132,8 +133,9 @@ impl Detector {
             }
         }
         hidden(&views, &mut findings);
-        secrets(text, channel, &mut findings);
-        urls(text, channel, &mut findings);
+        let (found_secrets, found_urls) = secrets_and_urls(text);
+        secrets(found_secrets, channel, &mut findings);
+        urls(&found_urls, channel, &mut findings);
         if let Some(allowed) = &self.allowed {
             findings.retain(|finding| !allowed.allows(text, finding));
         }
@@ -271,20 +273,29 @@ fn hidden(views: &Views<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Both in one pass over the text.
+fn secrets_and_urls(text: &str) -> (Vec<Secret>, Vec<UrlMatch>) {
+    let (mut secrets, mut urls) = (secrets::Search::new(text), urls::Search::new(text));
+    anchors::find(text.as_bytes(), |whose, anchor| match whose {
+        Whose::Secrets => secrets.anchor(anchor),
+        Whose::Urls => urls.anchor(anchor),
+    });
+    (secrets.finish(), urls.found)
+}
+
 /// Credentials, wherever they stand. A card number without words around it is too little.
 ///
 /// They are named in every channel, so that what holds them is treated as secret. A credential is
 /// no attack, though: only in a model's reply, and where its format leaves no doubt, it makes a text
 /// suspicious by itself.
-fn secrets(text: &str, channel: Channel, findings: &mut Vec<Finding>) {
+fn secrets(found: Vec<Secret>, channel: Channel, findings: &mut Vec<Finding>) {
     let share = match channel {
         // In the user's own prompt a secret is the user's to give.
         Channel::User => 0.5,
         Channel::ModelOutput => 0.8,
         _ => 0.6,
     };
-    for secret in find_secrets(text).into_iter().filter(|secret| secret.confidence >= 0.5).take(64)
-    {
+    for secret in found.into_iter().filter(|secret| secret.confidence >= 0.5).take(64) {
         findings.push(Finding {
             rule: Cow::Owned(format!("secret.{}", secret.kind)),
             category: Category::SensitiveFileContent,
@@ -297,8 +308,8 @@ fn secrets(text: &str, channel: Channel, findings: &mut Vec<Finding>) {
 }
 
 /// Addresses that carry data away.
-fn urls(text: &str, channel: Channel, findings: &mut Vec<Finding>) {
-    for found in find_urls(text).iter().take(512) {
+fn urls(found: &[UrlMatch], channel: Channel, findings: &mut Vec<Finding>) {
+    for found in found.iter().take(512) {
         let from_model = channel == Channel::ModelOutput;
         let context = UrlContext { from_model, ..found.context };
         // Data often names odd addresses; one that is fetched unasked, or that the model itself

@@ -1,6 +1,6 @@
 //! Credentials in a text: kind, place and a keyed fingerprint, never the value.
 //!
-//! One prefilter looks for the literals that every format has somewhere (a prefix, a keyword, a
+//! One pass looks for the literals that every format has somewhere (a prefix, a keyword, a
 //! separator); only there a bounded check runs, with the format's checksum where it has one.
 
 mod assignments;
@@ -8,17 +8,15 @@ mod blocks;
 mod cards;
 mod formats;
 mod placeholders;
-mod prefilter;
 #[cfg(test)]
 mod tests;
 mod uris;
 
+use crate::anchors::{self, Anchor, Whose};
 use crate::finding::Span;
 use formats::{FORMATS, Format};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use prefilter::Prefilter;
 use sha2::Sha256;
-use std::sync::LazyLock;
 
 /// A credential that was found. The value itself stays in the text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,16 +84,10 @@ const LITERALS: &[(&str, Check)] = &[
     ("-us", Check::Mailchimp),
 ];
 
-static PREFILTER: LazyLock<(Prefilter, Vec<Check>)> = LazyLock::new(|| {
-    let tokens = FORMATS.iter().map(|format| (format.prefix, Check::Token(format)));
-    let (literals, checks): (Vec<&[u8]>, Vec<Check>) = LITERALS
-        .iter()
-        .copied()
-        .chain(tokens)
-        .map(|(literal, check)| (literal.as_bytes(), check))
-        .unzip();
-    (Prefilter::new(literals), checks)
-});
+/// What a credential is announced by, letters in either case.
+pub(crate) fn literals() -> impl Iterator<Item = &'static str> {
+    LITERALS.iter().map(|(literal, _)| *literal).chain(FORMATS.iter().map(|format| format.prefix))
+}
 
 /// Finds credentials, in the order in which they stand.
 ///
@@ -107,18 +99,52 @@ static PREFILTER: LazyLock<(Prefilter, Vec<Check>)> = LazyLock::new(|| {
 /// assert_eq!(redact(&text, &secrets), "postgres://app:[REDACTED:postgres-url]@db.internal/app");
 /// ```
 pub fn find_secrets(text: &str) -> Vec<Secret> {
-    let mut found = Vec::new();
-    let bytes = text.as_bytes();
-    let (prefilter, checks) = &*PREFILTER;
-    // INVARIANT: behind a keyword the value is read once, not once for each keyword in it.
-    let mut read = 0;
-    prefilter.find(bytes, |index, start, end| match checks[index] {
-        Check::Keyword if start < read => {}
-        Check::Keyword => read = assignments::check(bytes, start, end, &mut found),
-        check => run(check, bytes, start, end, &mut found),
+    let mut search = Search::new(text);
+    anchors::find(text.as_bytes(), |whose, anchor| {
+        if whose == Whose::Secrets {
+            search.anchor(anchor);
+        }
     });
-    cards::find(text.as_bytes(), &mut found);
-    settled(text, found)
+    search.finish()
+}
+
+/// A search for credentials, literal by literal.
+#[derive(Debug)]
+pub(crate) struct Search<'a> {
+    text: &'a str,
+    found: Vec<Secret>,
+    /// INVARIANT: behind a keyword the value is read once, not once for each keyword in it.
+    read: usize,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, found: Vec::new(), read: 0 }
+    }
+
+    /// Checks one of [`literals`], in the order in which they stand.
+    pub(crate) fn anchor(&mut self, anchor: Anchor) {
+        let Anchor { index, start, end } = anchor;
+        let check = match LITERALS.get(index) {
+            Some((_, check)) => *check,
+            None => match FORMATS.get(index - LITERALS.len()) {
+                Some(format) => Check::Token(format),
+                None => return,
+            },
+        };
+        let bytes = self.text.as_bytes();
+        match check {
+            Check::Keyword if start < self.read => {}
+            Check::Keyword => self.read = assignments::check(bytes, start, end, &mut self.found),
+            check => run(check, bytes, start, end, &mut self.found),
+        }
+    }
+
+    /// All that was found, and card numbers.
+    pub(crate) fn finish(mut self) -> Vec<Secret> {
+        cards::find(self.text.as_bytes(), &mut self.found);
+        settled(self.text, self.found)
+    }
 }
 
 fn run(check: Check, text: &[u8], start: usize, end: usize, found: &mut Vec<Secret>) {

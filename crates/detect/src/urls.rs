@@ -10,10 +10,9 @@ pub use address::{AddressClass, classify_address};
 pub use judge::{UrlRisk, UrlRiskKind, judge_url};
 pub use services::{Service, service_of};
 
+use crate::anchors::{self, Whose};
 use crate::finding::Span;
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::LazyLock;
 use url::Url;
 
 /// Longest URL that is looked at, in bytes; of a longer one the beginning.
@@ -184,68 +183,81 @@ const ANCHORS: &[(&str, Anchor)] = &[
     ("www.", Anchor::Name),
 ];
 
-static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .match_kind(MatchKind::LeftmostLongest)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(ANCHORS.iter().map(|(text, _)| *text).chain(services::names()))
-        .ok()
-});
+/// What an address is announced by, letters in either case.
+pub(crate) fn literals() -> impl Iterator<Item = &'static str> {
+    ANCHORS.iter().map(|(text, _)| *text).chain(services::names())
+}
 
 /// Finds URLs: with a scheme anywhere; without one as the target of a Markdown link or an HTML
 /// attribute, behind `//` or `www.`, or when the host is a known service for data on its way out.
 pub fn find_urls(text: &str) -> Vec<UrlMatch> {
-    let mut found: Vec<UrlMatch> = Vec::new();
-    let Some(finder) = FINDER.as_ref() else { return found };
-    let bytes = text.as_bytes();
-    let mut read = 0;
-    let mut last = None;
-    // INVARIANT: no more than this is read again for URLs inside others, or that are none.
-    let mut again = bytes.len().saturating_mul(4).saturating_add(MAX_URL * 4);
-    for hit in finder.find_iter(bytes) {
-        let anchor =
-            ANCHORS.get(hit.pattern().as_usize()).map_or(Anchor::Name, |(_, anchor)| *anchor);
+    let mut search = Search::new(text);
+    anchors::find(text.as_bytes(), |whose, anchor| {
+        if whose == Whose::Urls {
+            search.anchor(anchor);
+        }
+    });
+    search.found
+}
+
+/// A search for URLs, literal by literal.
+#[derive(Debug)]
+pub(crate) struct Search<'a> {
+    text: &'a str,
+    pub(crate) found: Vec<UrlMatch>,
+    read: usize,
+    last: Option<usize>,
+    /// INVARIANT: no more than this is read again for URLs inside others, or that are none.
+    again: usize,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        let again = text.len().saturating_mul(4).saturating_add(MAX_URL * 4);
+        Self { text, found: Vec::new(), read: 0, last: None, again }
+    }
+
+    /// Reads what one of [`literals`] announces, in the order in which they stand.
+    pub(crate) fn anchor(&mut self, hit: anchors::Anchor) {
+        let (text, bytes) = (self.text, self.text.as_bytes());
+        let anchor = ANCHORS.get(hit.index).map_or(Anchor::Name, |(_, anchor)| *anchor);
         let start = match anchor {
             Anchor::Scheme => {
-                hit.start()
-                    - back(bytes, hit.start(), |b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+                hit.start
+                    - back(bytes, hit.start, |b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
             }
-            Anchor::Hostless => hit.start(),
-            Anchor::Target | Anchor::Attribute => after_quote(bytes, hit.end()),
-            Anchor::Relative => hit.start() + 1,
+            Anchor::Hostless => hit.start,
+            Anchor::Target | Anchor::Attribute => after_quote(bytes, hit.end),
+            Anchor::Relative => hit.start + 1,
             Anchor::Name => {
-                hit.start()
-                    - back(bytes, hit.start(), |b| {
-                        b.is_ascii_alphanumeric() || b"-._@:".contains(&b)
-                    })
+                hit.start
+                    - back(bytes, hit.start, |b| b.is_ascii_alphanumeric() || b"-._@:".contains(&b))
             }
         };
         let scheme = matches!(anchor, Anchor::Scheme);
-        if last == Some(start)
-            || start < read && (!scheme || again == 0)
-            || scheme && start == hit.start()
+        if self.last == Some(start)
+            || start < self.read && (!scheme || self.again == 0)
+            || scheme && start == hit.start
             || !text.is_char_boundary(start)
         {
-            continue;
+            return;
         }
         let end = end_of(bytes, start, matches!(anchor, Anchor::Attribute));
-        again = again.saturating_sub(end.min(read).saturating_sub(start));
+        self.again = self.again.saturating_sub(end.min(self.read).saturating_sub(start));
         let raw = text.get(start..end).unwrap_or_default();
         let relative = !matches!(anchor, Anchor::Scheme | Anchor::Hostless);
         let fits = !raw.is_empty() && (!relative || has_scheme(raw) || is_bare_host(raw));
         match if fits { parse_url(raw) } else { None } {
             Some(url) => {
                 let context = context_of(bytes, start);
-                found.push(UrlMatch { span: (start..end).into(), url, context });
-                last = Some(start);
-                read = read.max(end);
+                self.found.push(UrlMatch { span: (start..end).into(), url, context });
+                self.last = Some(start);
+                self.read = self.read.max(end);
             }
-            None if again == 0 => read = read.max(end),
-            None => again = again.saturating_sub(end - start),
+            None if self.again == 0 => self.read = self.read.max(end),
+            None => self.again = self.again.saturating_sub(end - start),
         }
     }
-    found
 }
 
 fn back(text: &[u8], from: usize, test: impl Fn(u8) -> bool) -> usize {
