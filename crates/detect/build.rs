@@ -221,6 +221,7 @@ fn print(
             .collect();
         let stance = match rule.stance.as_deref() {
             None | Some("imperative") => "Imperative",
+            Some("order") => "Order",
             Some("any") => "Any",
             Some("raw") => "Raw",
             Some(other) => panic!("{}: no stance {other}", rule.id),

@@ -32,6 +32,8 @@ pub enum Stance {
     /// Only as an order: negated or told of others it does not count.
     #[default]
     Imperative,
+    /// As [`Stance::Imperative`], and in quotation marks or code just as well.
+    Order,
     /// In any mood; quoted or mentioned it counts less.
     Any,
     /// As it stands.
@@ -169,8 +171,18 @@ impl RuleSet {
 
     /// The owner's rules, compiled now.
     pub(crate) fn own(rules: &[OwnRule]) -> Result<Self, RuleError> {
+        // Only what is used: all classes together take half a second to compile.
+        let used = |id: &str| {
+            id.starts_with("ctx.")
+                || rules.iter().flat_map(|rule| &rule.patterns).any(|pattern| {
+                    pattern.split('{').skip(1).any(|rest| {
+                        rest.split('}').next().unwrap_or("").split('|').any(|name| name == id)
+                    })
+                })
+        };
         let classes: BTreeMap<String, Class> = WORDS
             .iter()
+            .filter(|(id, _, _)| used(id))
             .map(|&(id, common, words)| {
                 let words = words.iter().map(|&word| word.to_owned()).collect();
                 (id.to_owned(), Class { words, common })

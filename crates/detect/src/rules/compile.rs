@@ -31,6 +31,8 @@ pub(crate) const MENTIONS: u16 = 1 << 6;
 pub(crate) const SUBJECT: u16 = 1 << 7;
 /// Addresses the reader.
 pub(crate) const YOU: u16 = 1 << 8;
+/// Takes a negation before it back: "do not hesitate to".
+pub(crate) const CANCELS: u16 = 1 << 9;
 
 /// Set in a gap that a quotation may begin in.
 pub(crate) const QUOTES: u8 = 1 << 7;
@@ -54,8 +56,12 @@ const COMMON: u32 = 2_000;
 const CONTEXT: [(&str, u16); 3] =
     [("ctx.stop", STOP), ("ctx.negates-back", NEGATES_BACK), ("ctx.mentions", MENTIONS)];
 /// Classes that are looked up backwards from a match: too frequent to be searched for.
-const BACKWARDS: [(&str, u16); 3] =
-    [("ctx.negates", NEGATES), ("ctx.subject", SUBJECT), ("ctx.you", YOU)];
+const BACKWARDS: [(&str, u16); 4] = [
+    ("ctx.negates", NEGATES),
+    ("ctx.subject", SUBJECT),
+    ("ctx.you", YOU),
+    ("ctx.cancels", CANCELS),
+];
 
 /// One literal of the automaton.
 #[derive(Debug, Clone, Copy)]

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::compile::{MENTIONS, NEGATES, NEGATES_BACK, SUBJECT, YOU};
+use super::compile::{CANCELS, MENTIONS, NEGATES, NEGATES_BACK, SUBJECT, YOU};
 use super::matcher::Hit;
 use super::{Rule, Stance};
 
 /// How far a quotation mark is looked for.
 const QUOTE: usize = 96;
+/// First byte of a letter of Hindi.
+const DEVANAGARI: u8 = 0xe0;
 /// How far the words before a match are looked at.
 const BEFORE: usize = 64;
 
@@ -45,16 +47,16 @@ pub(crate) fn factor(
     }
     let (text, hits) = (place.text, place.hits);
     let mut factor = 1.0;
-    if rule.stance == Stance::Imperative {
+    if matches!(rule.stance, Stance::Imperative | Stance::Order) {
         let before = before(place, start);
-        if before & NEGATES != 0 || negated_behind(hits, start, end) {
+        if before & NEGATES != 0 || negated_behind(text, hits, start, end) {
             return 0.0;
         }
         if before & SUBJECT != 0 && before & YOU == 0 {
             factor *= 0.2;
         }
     }
-    let quoted = quoted(text, start, end);
+    let quoted = rule.stance != Stance::Order && quoted(text, start, end);
     let mentioned = about.here && mention_outside(hits, start, end);
     if quoted {
         factor *= if mentioned { 0.1 } else { 0.4 };
@@ -74,12 +76,13 @@ fn mention_outside(hits: &[Hit], start: usize, end: usize) -> bool {
     hits.iter().any(|hit| hit.flags & MENTIONS != 0 && (hit.end <= start || hit.start >= end))
 }
 
-/// Whether a negation stands just behind, as some languages have it.
-fn negated_behind(hits: &[Hit], start: usize, end: usize) -> bool {
+/// Whether a negation stands just behind, or before a verb that comes last, as some languages
+/// have it.
+fn negated_behind(text: &str, hits: &[Hit], start: usize, end: usize) -> bool {
     hits.iter().any(|hit| {
         hit.flags & NEGATES_BACK != 0
             && hit.start > start
-            && hit.end > end
+            && (hit.end > end || text.as_bytes()[hit.start] == DEVANAGARI)
             && hit.start < end.saturating_add(12)
     })
 }
@@ -97,14 +100,19 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
         .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
     let head = &head[cut..];
     let mut found = 0;
-    let mut last: Option<&str> = None;
+    let (mut last, mut cancelled): (Option<&str>, bool) = (None, false);
     let inner = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’' | '_');
     for (count, word) in
         head.rsplit(|c| !inner(c)).filter(|word| !word.is_empty()).take(6).enumerate()
     {
         let flags = flags(place.words, word);
         found |= flags & YOU;
-        if count < 5 {
+        if flags & CANCELS != 0 {
+            cancelled = true;
+            // Whoever must not hesitate to do a thing is told to do it.
+            found &= !SUBJECT;
+        }
+        if count < 5 && !cancelled {
             found |= flags & NEGATES;
         }
         if count == 0 {
@@ -116,7 +124,8 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
         {
             let at = word.as_ptr() as usize - head.as_ptr() as usize;
             let to = last.as_ptr() as usize - head.as_ptr() as usize + last.len();
-            found |= self::flags(place.words, &head[at..to]) & (NEGATES | YOU);
+            let negates = if cancelled { 0 } else { NEGATES };
+            found |= self::flags(place.words, &head[at..to]) & (negates | YOU);
         }
         last = Some(word);
     }
