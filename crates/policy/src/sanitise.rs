@@ -1,7 +1,9 @@
 //! The text of a policy on its way to the model (RFC 8): markers stripped, suspicious patterns
 //! found, length cut.
 
+mod grants;
 mod markers;
+mod stance;
 
 use wardkeep_detect::finding::{Category, Channel, Finding, Span};
 use wardkeep_detect::views::{Limits, views};
@@ -102,6 +104,7 @@ fn judge(text: &str, place: impl Fn(Span) -> (usize, usize)) -> (Vec<Suspicion>,
     let scan = wardkeep_detect::scan::scan(text, Channel::Policy);
     let (secrets, mut findings): (Vec<Finding>, Vec<Finding>) =
         scan.findings.into_iter().partition(|one| one.category == Category::SensitiveFileContent);
+    findings.retain(|finding| !stance::is_forbidden(text, finding));
     let credentials = secrets
         .iter()
         .take(MOST)
@@ -110,6 +113,8 @@ fn judge(text: &str, place: impl Fn(Span) -> (usize, usize)) -> (Vec<Suspicion>,
             Credential { rule: finding.rule.to_string(), line, column }
         })
         .collect();
+    findings.extend(grants::find(text));
+    findings.extend(across_items(text));
     findings.extend(hidden(text));
     if score(&findings) < SUSPICIOUS {
         return (Vec::new(), credentials);
@@ -142,6 +147,31 @@ fn score(findings: &[Finding]) -> f32 {
         }
     }
     1.0 - rules.iter().fold(1.0, |clean, (_, weight)| clean * (1.0 - weight))
+}
+
+/// An order that is spread over the items of a list. Offsets stay as they are.
+fn across_items(text: &str) -> Vec<Finding> {
+    let mut joined = text.to_owned();
+    let mut any = false;
+    for mark in ["\n- ", "\n* ", "\n+ "] {
+        for (at, _) in text.match_indices(mark) {
+            let ended = text[..at].trim_end().ends_with(['.', '!', '?', ':', ';', '。', '।']);
+            let goes_on = text[at + mark.len()..].starts_with(char::is_lowercase);
+            if !ended && goes_on {
+                joined.replace_range(at..at + mark.len(), "   ");
+                any = true;
+            }
+        }
+    }
+    if !any {
+        return Vec::new();
+    }
+    let scan = wardkeep_detect::scan::scan(&joined, Channel::Policy);
+    let mut findings = scan.findings;
+    findings.retain(|finding| {
+        finding.rule.starts_with("override.") && !stance::is_forbidden(&joined, finding)
+    });
+    findings
 }
 
 /// A policy is for people to read: what they cannot see has no place in it.

@@ -13,6 +13,8 @@ mod python;
 #[cfg(test)]
 mod rfc;
 #[cfg(test)]
+mod sets;
+#[cfg(test)]
 mod sizes;
 #[cfg(test)]
 mod store;
