@@ -15,6 +15,8 @@ pub const MAX_POLICY_CHARS: usize = 4096;
 
 /// From which score on a policy is not used.
 const SUSPICIOUS: f32 = 0.5;
+/// As much of a policy is judged: what lies behind it is cut off in any case.
+const JUDGED: usize = 64 << 10;
 /// Suspicions that are told of.
 const MOST: usize = 32;
 
@@ -85,7 +87,8 @@ pub fn sanitise(policy: &str) -> Sanitised {
         let original = markers::original(&filtered, span.start);
         position(policy, original + offset)
     };
-    let (suspicions, credentials) = judge(&stripped, place);
+    let judged = &stripped[..stripped.floor_char_boundary(JUDGED.min(stripped.len()))];
+    let (suspicions, credentials) = judge(judged, place);
     let characters = stripped.chars().count();
     let (text, truncated) = truncate_with_notice(stripped, characters, MAX_POLICY_CHARS);
     Sanitised { text, characters, truncated, filtered, suspicions, credentials }

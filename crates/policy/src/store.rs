@@ -15,13 +15,14 @@ use rustix::fs::OFlags;
 use wardkeep_evidence::bundle::{BundleError, StagedFile};
 
 use crate::audit::AUDIT_FILE;
+use crate::config::Switches;
 use crate::files::{PATIENCE, lock, read_plain};
 use crate::hash::ContentHash;
 use crate::key::{DeviceKey, KEY_FILE, KeyError};
 use crate::memory::Memory;
 use crate::sealed;
 use crate::sign::{Draft, Request, SignError, Signed, sign};
-use crate::signed_set::SIGNED_FILE;
+use crate::signed_set::{self, SIGNED_FILE, SetDraft, SetError, SetVerification};
 use crate::verify::{Verification, verify};
 use crate::workspace::{MAX_POLICY_BYTES, Workspace, WorkspaceId};
 
@@ -99,6 +100,32 @@ pub enum StampError {
     /// The policy or the moment is not right.
     #[error(transparent)]
     Sign(#[from] SignError),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The signed set, and which switches hold.
+#[derive(Debug)]
+pub struct Settings {
+    /// The set.
+    pub set: SetVerification,
+    /// The switches.
+    pub switches: Switches,
+    /// What could not be remembered.
+    pub trouble: Option<StoreError>,
+}
+
+/// Why the signed set could not be signed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetStampError {
+    /// There is no usable key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The files or the moment are not right.
+    #[error(transparent)]
+    Set(#[from] SetError),
     /// The state directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -314,6 +341,33 @@ impl PolicyStore {
             trouble.push(error.into());
         }
         Ok(Stamped { signed, trouble })
+    }
+
+    /// Verifies the signed set and says which switches hold.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        let key = self.key();
+        let set = signed_set::verify(&self.state, key.as_ref());
+        let switches = Switches::resolve(&set);
+        let mut trouble = None;
+        if let Ok(key) = &key
+            && set.advanced
+        {
+            trouble = signed_set::remember(&self.state, key, &set.memory).err();
+        }
+        Settings { set, switches, trouble: trouble.map(StoreError::from) }
+    }
+
+    /// Signs config, rules, profiles and pins.
+    ///
+    /// # Errors
+    /// When there is no key, the moment is not right, or a file was changed since it was shown.
+    pub fn sign_set(&self, draft: &SetDraft, request: &Request) -> Result<(), SetStampError> {
+        crate::sign::permitted(request).map_err(SetError::from)?;
+        let key = self.key()?;
+        let _lock = self.lock()?;
+        signed_set::sign(&self.state, &key, draft, request)?;
+        Ok(())
     }
 
     /// Without a key nothing can be believed; that a policy was signed is taken as said.

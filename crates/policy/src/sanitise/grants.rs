@@ -107,45 +107,62 @@ impl<'a> Sentences<'a> {
         start..self.ends[number].max(start)
     }
 
-    /// Where a rule is met.
+    /// Where a rule is met, once a sentence.
     fn matches(&self, rule: &Rule) -> Vec<Range<usize>> {
         let Some((first, rest)) = rule.groups.split_first() else { return Vec::new() };
-        let anchors = self.hits(first, 0..self.text.len());
+        let anchors = self.hits(first);
+        if anchors.is_empty() {
+            return Vec::new();
+        }
+        let rest: Vec<Vec<Range<usize>>> = rest.iter().map(|group| self.hits(group)).collect();
         let mut met: Vec<Range<usize>> = Vec::new();
         for anchor in anchors {
             let sentence = self.sentence(anchor.start);
             if met.last().is_some_and(|last| sentence.contains(&last.start)) {
                 continue;
             }
-            let mut all = vec![anchor.clone()];
-            let mut last = anchor;
-            let complete = rest.iter().all(|group| {
-                let hits = self.hits(group, sentence.clone());
-                let fits = |hit: &&Range<usize>| match rule.order {
-                    Order::Any => {
-                        all.iter().all(|one| hit.end <= one.start || one.end <= hit.start)
-                    }
-                    Order::Within(gap) => {
-                        hit.start >= last.end && words(&self.text[last.end..hit.start]) <= gap
-                    }
-                };
-                let Some(hit) = hits.iter().find(fits) else { return false };
-                all.push(hit.clone());
-                last = hit.clone();
-                true
-            });
-            all.sort_by_key(|one| one.start);
-            if !complete || (rule.negatable && self.is_negated(sentence, &all)) {
+            let Some(all) = self.row(rule.order, anchor, &rest, &sentence) else { continue };
+            if rule.negatable && self.is_negated(&sentence, &all) {
                 continue;
             }
-            let start = all.iter().map(|one| one.start).min().unwrap_or(0);
-            let end = all.iter().map(|one| one.end).max().unwrap_or(start);
-            met.push(start..end);
+            met.push(all[0].start..all.iter().map(|one| one.end).max().unwrap_or(all[0].end));
         }
         met
     }
 
-    fn is_negated(&self, sentence: Range<usize>, all: &[Range<usize>]) -> bool {
+    /// One hit of each group in a sentence, in the order of the text.
+    fn row(
+        &self,
+        order: Order,
+        anchor: Range<usize>,
+        rest: &[Vec<Range<usize>>],
+        sentence: &Range<usize>,
+    ) -> Option<Vec<Range<usize>>> {
+        let mut all = vec![anchor.clone()];
+        let mut last = anchor;
+        for hits in rest {
+            let from = match order {
+                Order::Any => sentence.start,
+                Order::Within(_) => last.end,
+            };
+            let mut here = hits[hits.partition_point(|hit| hit.start < from)..]
+                .iter()
+                .take_while(|hit| hit.start < sentence.end);
+            let hit = match order {
+                Order::Any => here
+                    .find(|hit| all.iter().all(|one| hit.end <= one.start || one.end <= hit.start)),
+                Order::Within(gap) => {
+                    here.next().filter(|hit| words(&self.text[last.end..hit.start]) <= gap)
+                }
+            }?;
+            all.push(hit.clone());
+            last = hit.clone();
+        }
+        all.sort_by_key(|one| one.start);
+        Some(all)
+    }
+
+    fn is_negated(&self, sentence: &Range<usize>, all: &[Range<usize>]) -> bool {
         let start = all.iter().map(|one| one.start).min().unwrap_or(sentence.start);
         let end = all.iter().map(|one| one.end).max().unwrap_or(start);
         let first = all.iter().filter(|one| one.start == start).map(|one| one.end).max();
@@ -164,11 +181,11 @@ impl<'a> Sentences<'a> {
         is_negated(before, &inner, &self.text[end..sentence.end]) || is_told(before, near)
     }
 
-    /// Phrases of a group within a range, in order.
-    fn hits(&self, group: &[&[&str]], within: Range<usize>) -> Vec<Range<usize>> {
+    /// Phrases of a group, in order.
+    fn hits(&self, group: &[&[&str]]) -> Vec<Range<usize>> {
         let mut hits = Vec::new();
         for phrase in group.iter().copied().flatten() {
-            self.phrase(phrase, &within, &mut hits);
+            self.phrase(phrase, &mut hits);
         }
         hits.sort_by_key(|hit| (hit.start, hit.end));
         hits
@@ -176,30 +193,28 @@ impl<'a> Sentences<'a> {
 
     /// A phrase is matched as whole words; `stem*` may go on. Scripts that write without spaces
     /// are matched anywhere.
-    fn phrase(&self, phrase: &str, within: &Range<usize>, hits: &mut Vec<Range<usize>>) {
+    fn phrase(&self, phrase: &str, hits: &mut Vec<Range<usize>>) {
         let (phrase, open) = match phrase.strip_suffix('*') {
             Some(stem) => (stem, true),
             None => (phrase, false),
         };
         let unspaced = phrase.chars().next().is_some_and(is_unspaced);
-        let part = &self.text[within.clone()];
-        for at in memmem::find_iter(part.as_bytes(), phrase) {
-            let range = within.start + at..within.start + at + phrase.len();
-            let before = self.text[..range.start].chars().next_back();
-            let after = self.text[range.end..].chars().next();
+        for start in memmem::find_iter(self.text.as_bytes(), phrase) {
+            let end = start + phrase.len();
+            let before = self.text[..start].chars().next_back();
+            let after = self.text[end..].chars().next();
             let starts = !before.is_some_and(char::is_alphanumeric)
                 || !phrase.starts_with(char::is_alphanumeric);
             let ends = open
                 || !after.is_some_and(char::is_alphanumeric)
                 || !phrase.ends_with(char::is_alphanumeric);
             if unspaced || (starts && ends) {
-                hits.push(range);
+                hits.push(start..end);
             }
         }
     }
 }
 
-/// Words in a text.
 fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
 }

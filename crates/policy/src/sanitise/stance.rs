@@ -168,13 +168,28 @@ const REFUSAL: [&str; 12] = [
 
 /// Words that show that a text is about attacks,
 const ABOUT: [&str; 10] = [
-    "sign", "signs", "attack", "attacks", "attackers", "injection", "injections", "suspicious",
-    "hostile", "malicious",
+    "sign",
+    "signs",
+    "attack",
+    "attacks",
+    "attackers",
+    "injection",
+    "injections",
+    "suspicious",
+    "hostile",
+    "malicious",
 ];
 /// and that one is named.
 const NAMED: [&str; 9] = [
-    "a request to", "requests to", "an order to", "orders to", "attempts to", "an attempt to",
-    "such as", "text that says", "phrases like",
+    "a request to",
+    "requests to",
+    "an order to",
+    "orders to",
+    "attempts to",
+    "an attempt to",
+    "such as",
+    "text that says",
+    "phrases like",
 ];
 
 /// How many words may stand between a negation and what it negates.

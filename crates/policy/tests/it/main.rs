@@ -15,6 +15,8 @@ mod rfc;
 #[cfg(test)]
 mod sets;
 #[cfg(test)]
+mod signed_set;
+#[cfg(test)]
 mod sizes;
 #[cfg(test)]
 mod store;
