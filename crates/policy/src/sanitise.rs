@@ -119,7 +119,7 @@ fn judge(text: &str, place: impl Fn(Span) -> (usize, usize)) -> (Vec<Suspicion>,
     findings.extend(grants::find(text));
     findings.extend(across_items(text));
     findings.extend(hidden(text));
-    if score(&findings) < SUSPICIOUS {
+    if score(&mut findings) < SUSPICIOUS {
         return (Vec::new(), credentials);
     }
     let mut suspicions: Vec<Suspicion> = findings
@@ -140,16 +140,24 @@ fn judge(text: &str, place: impl Fn(Span) -> (usize, usize)) -> (Vec<Suspicion>,
     (suspicions, credentials)
 }
 
-/// Independent reasons add up; each rule counts once, with its heaviest finding.
-fn score(findings: &[Finding]) -> f32 {
-    let mut rules: Vec<(&str, f32)> = Vec::new();
-    for finding in findings {
-        match rules.iter_mut().find(|(rule, _)| *rule == finding.rule) {
-            Some((_, weight)) => *weight = weight.max(finding.weight),
-            None => rules.push((&finding.rule, finding.weight)),
+/// What further rules of one category count for.
+const AGAIN: f32 = 0.6;
+
+/// Independent reasons add up, as in `detect`: each rule counts once, with its heaviest finding,
+/// and the second and later rules of one category count less than the first.
+fn score(findings: &mut [Finding]) -> f32 {
+    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let mut counted: Vec<(&str, Category)> = Vec::new();
+    let mut clean = 1.0f32;
+    for finding in &*findings {
+        if counted.iter().any(|(rule, _)| *rule == finding.rule) {
+            continue;
         }
+        let again = counted.iter().any(|&(_, category)| category == finding.category);
+        counted.push((&finding.rule, finding.category));
+        clean *= 1.0 - finding.weight * if again { AGAIN } else { 1.0 };
     }
-    1.0 - rules.iter().fold(1.0, |clean, (_, weight)| clean * (1.0 - weight))
+    1.0 - clean
 }
 
 /// An order that is spread over the items of a list. Offsets stay as they are.

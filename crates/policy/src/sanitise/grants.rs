@@ -5,6 +5,8 @@
 //! any text are found by `detect`.
 
 #[rustfmt::skip]
+mod rules;
+#[rustfmt::skip]
 mod words;
 
 use std::ops::Range;
@@ -13,7 +15,7 @@ use memchr::memmem;
 use wardkeep_detect::finding::{Category, Finding};
 use wardkeep_detect::views::{Limits, views};
 
-use self::words::RULES;
+use self::rules::RULES;
 use super::stance::{is_negated, is_told};
 
 /// One rule.

@@ -9,9 +9,13 @@ mod key;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod python;
 #[cfg(test)]
 mod rfc;
+#[cfg(test)]
+mod sanitise;
 #[cfg(test)]
 mod sets;
 #[cfg(test)]

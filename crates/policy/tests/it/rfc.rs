@@ -289,3 +289,32 @@ fn test_audit_cli_reports_segments() {
     let numbers: Vec<u64> = filtered.rows.iter().map(|row| row.number).collect();
     assert_eq!(numbers, [4, 5]);
 }
+
+#[test]
+fn test_audit_created_on_init() {
+    use wardkeep_policy::template;
+    let lab = Lab::new();
+    assert!(template::create(&lab.workspace()).unwrap());
+    lab.append(&template::created_event());
+    assert_eq!(last(&lab), ("created".into(), "cli".into(), None));
+    assert_eq!(fs::read_to_string(lab.policy_path()).unwrap(), template::TEMPLATE);
+    assert_eq!(lab.verdict(), (State::Unsigned, None), "never signed by itself");
+    lab.write("mine");
+    assert!(!template::create(&lab.workspace()).unwrap());
+    assert_eq!(fs::read(lab.policy_path()).unwrap(), b"mine", "never overwritten");
+    fs::remove_file(lab.policy_path()).unwrap();
+    std::os::unix::fs::symlink(lab.path().join("elsewhere"), lab.policy_path()).unwrap();
+    assert!(!template::create(&lab.workspace()).unwrap());
+    assert!(!lab.path().join("elsewhere").exists(), "never through a link");
+}
+
+#[test]
+fn the_template_signs_clean() {
+    let lab = Lab::new();
+    wardkeep_policy::template::create(&lab.workspace()).unwrap();
+    lab.sign().unwrap();
+    let verification = lab.verify().verification;
+    let policy = verification.policy().unwrap();
+    assert_eq!(policy.text(), wardkeep_policy::template::TEMPLATE);
+    assert!(policy.filtered().is_empty() && policy.truncated().is_none());
+}

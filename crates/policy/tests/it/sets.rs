@@ -7,6 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 use wardkeep_policy::sanitise::{Sanitised, sanitise};
 
+/// How much of `subtle.jsonl` is refused.
+const LEAST_SUBTLE: usize = 6;
+
 struct Row {
     id: String,
     lang: String,
@@ -54,6 +57,16 @@ fn policies_of_honest_owners_are_accepted() {
 fn poisoned_policies_are_refused() {
     let wrong = wrong("poisoned.jsonl", |sanitised| sanitised.suspicions.is_empty());
     assert!(wrong.is_empty(), "{} accepted:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Poison that no rule was written for: what the rules are worth against words they do not know.
+/// It only may get better. What really keeps poison out is that the owner reads and signs.
+#[test]
+fn unseen_poison_is_refused_in_part() {
+    let all = rows("subtle.jsonl").len();
+    let missed = wrong("subtle.jsonl", |sanitised| sanitised.suspicions.is_empty());
+    println!("{} of {all} refused; accepted:\n{}", all - missed.len(), missed.join("\n"));
+    assert!(all - missed.len() >= LEAST_SUBTLE, "{}", missed.join("\n"));
 }
 
 #[test]
