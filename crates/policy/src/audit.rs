@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub use append::{Appended, Locked, Prepared, Recovery, append};
 pub use entry::{Action, Entry, Event, Source, parse_entry};
 pub use read::{
-    Chain, Line, Link, Reconciled, Report, Row, Segment, Summary, read, reconcile, scan,
+    Chain, Follower, Line, Link, Reconciled, Report, Row, Segment, Summary, read, reconcile, scan,
 };
 
 /// The log, in the state directory.

@@ -80,7 +80,7 @@ impl Sanitised {
 /// Sanitises a policy.
 #[must_use]
 pub fn sanitise(policy: &str) -> Sanitised {
-    let text = policy.strip_prefix('\u{feff}').unwrap_or(policy);
+    let text = policy.trim_start_matches('\u{feff}');
     let offset = policy.len() - text.len();
     let (stripped, filtered) = strip_markers(text);
     let place = |span: Span| {

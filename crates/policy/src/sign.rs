@@ -12,7 +12,7 @@ use crate::hash::ContentHash;
 use crate::key::DeviceKey;
 use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, Signer};
 use crate::memory::Memory;
-use crate::sanitise::{MAX_POLICY_CHARS, Sanitised, Suspicion, sanitise};
+use crate::sanitise::{FILTERED, MAX_POLICY_CHARS, Sanitised, Suspicion, position, sanitise};
 use crate::workspace::{MANIFEST_FILE, Workspace};
 
 /// Why a policy is not signed.
@@ -166,6 +166,26 @@ impl Draft {
     #[must_use]
     pub fn sanitised(&self) -> &Sanitised {
         &self.sanitised
+    }
+
+    /// What the owner should know before signing, with line and column; it keeps from nothing.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let offset = self.text.len() - self.text.trim_start_matches('\u{feff}').len();
+        let filtered = self.sanitised.filtered.iter().map(|one| {
+            let (line, column) = position(&self.text, one.span.start + offset);
+            format!(
+                "line {line}, column {column}: a {} is replaced by {FILTERED} before the model sees it",
+                one.marker
+            )
+        });
+        let credentials = self.sanitised.credentials.iter().map(|one| {
+            format!(
+                "line {}, column {}: a credential ({}) would go out with every model call: remove it",
+                one.line, one.column, one.rule
+            )
+        });
+        filtered.chain(credentials).collect()
     }
 
     /// What keeps it from being signed; empty if it may be.

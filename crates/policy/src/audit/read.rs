@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
@@ -189,38 +190,43 @@ fn open_log(path: &Path) -> Result<Option<File>, AuditError> {
     }
 }
 
-/// As [`scan`], from bytes.
-pub(crate) fn scan_from(
-    mut input: impl BufRead,
-    each: &mut impl FnMut(Row),
-) -> io::Result<Summary> {
-    let mut summary = Summary::empty();
-    let mut signed: HashSet<ContentHash> = HashSet::new();
-    let mut buffer = Vec::new();
-    let mut after_damage = false;
-    while let Some(raw) = next_line(&mut input, &mut buffer)? {
-        summary.lines += 1;
-        let number = summary.lines;
+/// What is known of a log that was read up to some line.
+#[derive(Debug)]
+struct Scanner {
+    summary: Summary,
+    signed: HashSet<ContentHash>,
+    after_damage: bool,
+}
+
+impl Scanner {
+    fn new() -> Self {
+        Self { summary: Summary::empty(), signed: HashSet::new(), after_damage: false }
+    }
+
+    fn take(&mut self, raw: &RawLine, buffer: &[u8]) -> Row {
+        self.summary.lines += 1;
+        let number = self.summary.lines;
         let parsed = if raw.length > MAX_LINE as u64 {
             Err("longer than an entry can be")
         } else {
-            parse_entry(&buffer)
+            parse_entry(buffer)
         };
         let mut never_signed = false;
         let (line, link) = match parsed {
             Ok(entry) => {
-                let named = LineHash::from_hex(&entry.previous) == Some(summary.head);
+                let named = LineHash::from_hex(&entry.previous) == Some(self.summary.head);
                 let recovery = entry.action == Action::ChainRecovery;
-                let link = match (named, after_damage, recovery) {
+                let link = match (named, self.after_damage, recovery) {
                     (true, false, _) => Link::Valid,
                     (true, true, true) => Link::NewSegment,
                     _ => Link::Broken,
                 };
                 let content = entry.content.as_deref().and_then(ContentHash::from_hex);
                 match entry.action {
-                    Action::Signed => signed.extend(content),
+                    Action::Signed => self.signed.extend(content),
                     Action::Verified => {
-                        never_signed = !content.is_some_and(|content| signed.contains(&content));
+                        never_signed =
+                            !content.is_some_and(|content| self.signed.contains(&content));
                     }
                     _ => {}
                 }
@@ -228,16 +234,82 @@ pub(crate) fn scan_from(
             }
             Err(why) => (Line::Corrupted { bytes: raw.length, why }, Link::Broken),
         };
-        note(&mut summary, number, &line, link, never_signed);
-        after_damage = matches!(line, Line::Corrupted { .. });
-        summary.head = raw.hash;
-        summary.torn = raw.torn;
-        each(Row { number, line, link, hash: raw.hash, never_signed, torn: raw.torn });
+        note(&mut self.summary, number, &line, link, never_signed);
+        self.after_damage = matches!(line, Line::Corrupted { .. });
+        self.summary.head = raw.hash;
+        self.summary.torn = raw.torn;
+        if raw.torn {
+            worsen(&mut self.summary.chain, Chain::Recovered);
+        }
+        Row { number, line, link, hash: raw.hash, never_signed, torn: raw.torn }
     }
-    if summary.torn {
-        worsen(&mut summary.chain, Chain::Recovered);
+}
+
+/// A log that is read on as it grows.
+#[derive(Debug)]
+pub struct Follower {
+    path: PathBuf,
+    offset: u64,
+    file: Option<(u64, u64)>,
+    scanner: Scanner,
+}
+
+impl Follower {
+    /// Of the log at `path`, from its start.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), offset: 0, file: None, scanner: Scanner::new() }
     }
-    Ok(summary)
+
+    /// Reads the lines that are whole by now and were not read before. `true` if the log was
+    /// replaced or cut, and is read from its start again.
+    ///
+    /// # Errors
+    /// When it is no plain file or cannot be read.
+    pub fn poll(&mut self, mut each: impl FnMut(Row)) -> Result<bool, AuditError> {
+        let failed = |error| io_error("read", &self.path, error);
+        let Some(mut file) = open_log(&self.path)? else {
+            let gone = self.file.is_some();
+            *self = Self::new(&self.path);
+            return Ok(gone);
+        };
+        let metadata = file.metadata().map_err(failed)?;
+        let identity = (metadata.dev(), metadata.ino());
+        let restarted =
+            self.file.is_some_and(|known| known != identity) || metadata.len() < self.offset;
+        if restarted {
+            *self = Self::new(&self.path);
+        }
+        self.file = Some(identity);
+        let failed = |error| io_error("read", &self.path, error);
+        file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
+        let mut input = BufReader::new(file);
+        let mut buffer = Vec::new();
+        while let Some(raw) = next_line(&mut input, &mut buffer).map_err(failed)? {
+            if raw.torn {
+                break;
+            }
+            self.offset += raw.length + 1;
+            each(self.scanner.take(&raw, &buffer));
+        }
+        Ok(restarted)
+    }
+
+    /// Over all that was read.
+    #[must_use]
+    pub fn summary(&self) -> &Summary {
+        &self.scanner.summary
+    }
+}
+
+/// As [`scan`], from bytes.
+fn scan_from(mut input: impl BufRead, each: &mut impl FnMut(Row)) -> io::Result<Summary> {
+    let mut scanner = Scanner::new();
+    let mut buffer = Vec::new();
+    while let Some(raw) = next_line(&mut input, &mut buffer)? {
+        each(scanner.take(&raw, &buffer));
+    }
+    Ok(scanner.summary)
 }
 
 fn note(summary: &mut Summary, number: u64, line: &Line, link: Link, never_signed: bool) {

@@ -80,7 +80,7 @@ const BEHIND: [&str; 20] = [
 ];
 
 /// What undoes a negation that stands just before it: "do not hesitate to".
-const UNDONE: [&str; 21] = [
+const UNDONE: [&str; 27] = [
     "hesitate",
     "fail",
     "forget",
@@ -102,6 +102,12 @@ const UNDONE: [&str; 21] = [
     "стесняйся",
     "nur",
     "solo",
+    "think",
+    "worry",
+    "bother",
+    "care",
+    "be afraid",
+    "be shy",
 ];
 
 /// Those who may ask for what they should not.

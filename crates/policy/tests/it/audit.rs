@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use wardkeep_policy::audit::{
-    self, Action, AuditError, Chain, Event, Line, Link, Locked, Source, parse_entry,
+    self, Action, AuditError, Chain, Event, Follower, Line, Link, Locked, Source, parse_entry,
 };
 use wardkeep_policy::hash::{ContentHash, LineHash};
 
@@ -327,4 +327,30 @@ fn a_missing_log_is_an_empty_one() {
             (0, Chain::Intact, LineHash::GENESIS)
         );
     }
+}
+
+#[test]
+fn a_log_is_followed_as_it_grows() {
+    let (_folder, path) = filled(2);
+    let mut follower = Follower::new(&path);
+    let poll = |follower: &mut Follower| {
+        let mut numbers = Vec::new();
+        let restarted = follower.poll(|row| numbers.push((row.number, row.link))).unwrap();
+        (numbers, restarted)
+    };
+    assert_eq!(poll(&mut follower), (vec![(1, Link::Valid), (2, Link::Valid)], false));
+    assert_eq!(poll(&mut follower), (vec![], false));
+    audit::append(&path, &event(3), now()).unwrap();
+    assert_eq!(poll(&mut follower), (vec![(3, Link::Valid)], false));
+    // A line that is not whole yet is waited for.
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"ts\"").unwrap();
+    assert_eq!(poll(&mut follower), (vec![], false));
+    audit::append(&path, &event(4), now()).unwrap();
+    let (rows, _) = poll(&mut follower);
+    assert_eq!(rows, [(4, Link::Broken), (5, Link::NewSegment), (6, Link::Valid)]);
+    assert_eq!(*follower.summary(), audit::read(&path, None).unwrap().summary);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(poll(&mut follower), (vec![], true));
+    audit::append(&path, &event(5), now()).unwrap();
+    assert_eq!(poll(&mut follower), (vec![(1, Link::Valid)], false));
 }

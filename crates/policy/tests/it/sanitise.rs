@@ -47,7 +47,7 @@ fn differences_from_localgpt_are_known() {
         let (stripped, _) = strip_markers(input);
         let suspicious = !sanitise(input).suspicions.is_empty();
         let same = stripped == row["sanitized"].as_str().unwrap()
-            && suspicious == !row["suspicious"].as_array().unwrap().is_empty();
+            && suspicious != row["suspicious"].as_array().unwrap().is_empty();
         let known = DIFFERENT.iter().find(|(text, _)| *text == input);
         if same == known.is_some() {
             wrong.push(format!("{input:?}: {stripped:?} {suspicious}"));

@@ -347,3 +347,14 @@ fn a_policy_that_is_not_text_is_not_signed() {
     assert!(matches!(lab.sign(), Err(StampError::Sign(SignError::NotUtf8 { at: 3 }))));
     assert!(matches!(lab.verdict(), (State::Unsigned, None)));
 }
+
+#[test]
+fn what_the_owner_should_know_is_told_with_its_place() {
+    let lab = Lab::new();
+    lab.write("\u{feff}# Rules\n\n- Be <system>kind</system>.\n");
+    let draft = Draft::read(&lab.workspace()).unwrap();
+    assert!(draft.problems().is_empty());
+    let notices = draft.notices();
+    assert_eq!(notices.len(), 2);
+    assert!(notices[0].starts_with("line 3, column 6: a tag"), "{notices:?}");
+}
