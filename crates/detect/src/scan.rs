@@ -6,13 +6,12 @@ use std::fmt;
 use crate::allow::Allowed;
 use crate::anchors::{self, Whose};
 use crate::finding::{Category, Channel, Finding, Scan, Span, Transform, Verdict};
-use crate::rules::verdict::score;
 use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
 use crate::secrets::{self, Secret};
 use crate::urls::{self, UrlContext, UrlMatch, judge_url};
 use crate::views::{Limits, View, Views, views};
 
-pub use crate::rules::verdict::Thresholds;
+pub use crate::rules::verdict::{Thresholds, score};
 
 /// Findings that weigh less are not reported.
 const LEAST: f32 = 0.15;

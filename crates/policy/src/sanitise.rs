@@ -119,7 +119,8 @@ fn judge(text: &str, place: impl Fn(Span) -> (usize, usize)) -> (Vec<Suspicion>,
     findings.extend(grants::find(text));
     findings.extend(across_items(text));
     findings.extend(hidden(text));
-    if score(&mut findings) < SUSPICIOUS {
+    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    if wardkeep_detect::scan::score(&findings) < SUSPICIOUS {
         return (Vec::new(), credentials);
     }
     let mut suspicions: Vec<Suspicion> = findings
@@ -138,26 +139,6 @@ fn judge(text: &str, place: impl Fn(Span) -> (usize, usize)) -> (Vec<Suspicion>,
         .collect();
     suspicions.sort_by_key(|suspicion| (suspicion.line, suspicion.column));
     (suspicions, credentials)
-}
-
-/// What further rules of one category count for.
-const AGAIN: f32 = 0.6;
-
-/// Independent reasons add up, as in `detect`: each rule counts once, with its heaviest finding,
-/// and the second and later rules of one category count less than the first.
-fn score(findings: &mut [Finding]) -> f32 {
-    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    let mut counted: Vec<(&str, Category)> = Vec::new();
-    let mut clean = 1.0f32;
-    for finding in &*findings {
-        if counted.iter().any(|(rule, _)| *rule == finding.rule) {
-            continue;
-        }
-        let again = counted.iter().any(|&(_, category)| category == finding.category);
-        counted.push((&finding.rule, finding.category));
-        clean *= 1.0 - finding.weight * if again { AGAIN } else { 1.0 };
-    }
-    1.0 - clean
 }
 
 /// An order that is spread over the items of a list. Offsets stay as they are.

@@ -43,11 +43,12 @@ const AGAIN: f32 = 0.6;
 /// Independent reasons add up, never beyond 1: each rule counts once, with its heaviest finding;
 /// the second and later rules of one category count less than the first, and not at all where they
 /// found the same words.
+///
+/// Findings come heaviest first.
 #[must_use]
-pub(crate) fn score(findings: &[Finding]) -> f32 {
+pub fn score(findings: &[Finding]) -> f32 {
     let mut counted: Vec<&Finding> = Vec::new();
     let mut clean = 1.0f32;
-    // Heaviest first.
     for finding in findings {
         let mut again = false;
         if counted.iter().any(|other| {
