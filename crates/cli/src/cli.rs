@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 
-use crate::commands::{Command, aegx};
+use crate::commands::{Command, aegx, init, md};
+use crate::context::LOCALGPT;
 use crate::exit;
 
 /// Judges what an AI agent does, and keeps a record that cannot be quietly changed
@@ -41,6 +42,33 @@ struct AegxCli {
     globals: Globals,
     #[command(subcommand)]
     command: aegx::Command,
+}
+
+/// Signs, verifies and shows the owner's standing instructions
+///
+/// As LocalGPT names it: the state lies in ~/.localgpt, the workspace in ~/.localgpt/workspace.
+#[derive(Debug, Parser)]
+#[command(
+    name = "localgpt",
+    bin_name = "localgpt",
+    version = concat!(env!("CARGO_PKG_VERSION"), " (wardkeep)"),
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_long_help = exit::HELP
+)]
+struct LocalgptCli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: LocalgptCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum LocalgptCommand {
+    Init(init::Args),
+    #[command(visible_aliases = ["policy", "security"])]
+    Md(md::Args),
 }
 
 /// Options that every command takes.
@@ -84,6 +112,19 @@ pub(crate) const TOOLS: &[Tool] = &[
             Ok(Cli { globals, command: Command::Aegx(aegx::Args { command }) })
         },
         group: Some("aegx"),
+    },
+    Tool {
+        name: LOCALGPT,
+        command: LocalgptCli::command,
+        read: |matches| {
+            let LocalgptCli { globals, command } = LocalgptCli::from_arg_matches(matches)?;
+            let command = match command {
+                LocalgptCommand::Init(args) => Command::Init(args),
+                LocalgptCommand::Md(args) => Command::Md(args),
+            };
+            Ok(Cli { globals, command })
+        },
+        group: None,
     },
 ];
 

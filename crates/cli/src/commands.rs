@@ -2,8 +2,11 @@
 
 pub(crate) mod aegx;
 mod completions;
+mod config;
 mod demo;
+mod detector;
 mod evidence;
+pub(crate) mod init;
 mod log;
 mod man;
 pub(crate) mod md;
@@ -23,8 +26,10 @@ use crate::exit::Exit;
 pub(crate) enum Command {
     Aegx(aegx::Args),
     Completions(completions::Args),
+    Config(config::Args),
     Demo(demo::Args),
     Evidence(evidence::Args),
+    Init(init::Args),
     Log(log::Args),
     Man(man::Args),
     #[command(visible_aliases = ["policy", "security"])]
@@ -38,8 +43,10 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
     match command {
         Command::Aegx(args) => aegx::run(context, args.command),
         Command::Completions(args) => completions::run(context, args),
+        Command::Config(args) => config::run(context, args.command),
         Command::Demo(args) => demo::run(context, args),
         Command::Evidence(args) => evidence::run(context, args.command),
+        Command::Init(args) => init::run(context, args),
         Command::Log(args) => log::run(context, args),
         Command::Man(args) => man::run(context, args),
         Command::Md(args) => md::run(context, args.command),

@@ -9,9 +9,10 @@ use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::json::{Object, Value};
 use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_policy::audit::{Action, AuditError, Event as AuditEvent, Locked, Recovery, Source};
-use wardkeep_policy::config::Switches;
+use wardkeep_policy::block::build_block;
 use wardkeep_policy::sign::{Draft, Request};
-use wardkeep_policy::store::{Checked, PolicyStore, StampError, Stamped};
+use wardkeep_policy::signed_set::SetDraft;
+use wardkeep_policy::store::{Checked, PolicyStore, SetStampError, Settings, StampError, Stamped};
 use wardkeep_policy::verify::Start;
 use wardkeep_policy::workspace::{POLICY_FILE, Workspace};
 
@@ -57,8 +58,8 @@ pub struct Desk<'s> {
 pub struct Started {
     /// What was found, and what could not be remembered of it.
     pub checked: Checked,
-    /// The switches in force.
-    pub switches: Switches,
+    /// The signed settings, and the switches in force.
+    pub settings: Settings,
     /// What was written down of it: the state, and each switch that takes something away.
     pub written: Vec<Written>,
 }
@@ -67,7 +68,19 @@ impl Started {
     /// What the session does.
     #[must_use]
     pub fn start(&self) -> Start<'_> {
-        self.checked.verification.start(&self.switches)
+        self.checked.verification.start(&self.settings.switches)
+    }
+
+    /// The block that ends each model call of the session; `None` where there may be no session.
+    /// `threat` says that the turn saw suspicious content.
+    #[must_use]
+    pub fn block(&self, threat: bool) -> Option<String> {
+        let policy = match self.start() {
+            Start::Inject(policy) => Some(policy.text()),
+            Start::SuffixOnly => None,
+            Start::Abort => return None,
+        };
+        Some(build_block(policy, threat, self.settings.suffix()))
     }
 }
 
@@ -92,11 +105,12 @@ impl<'s> Desk<'s> {
     pub fn start(
         &self,
         workspace: &Workspace,
-        switches: Switches,
         source: Source,
         about: About<'_>,
         random: [u8; 16],
     ) -> Result<Started, StoreError> {
+        let settings = self.policy.settings();
+        let switches = &settings.switches;
         let checked = self.policy.verify(workspace, random);
         let event = checked.verification.event(source);
         let mut written = vec![self.write(&event, Some(workspace.path()), about)?];
@@ -112,7 +126,7 @@ impl<'s> Desk<'s> {
                 written.push(Written { record, recovery: None, repaired: false, trouble: None });
             }
         }
-        Ok(Started { checked, switches, written })
+        Ok(Started { checked, settings, written })
     }
 
     /// Signs a draft and writes it down.
@@ -132,13 +146,28 @@ impl<'s> Desk<'s> {
         Ok((stamped, written))
     }
 
+    /// Signs config, rules, profiles and pins, and writes that down in the journal.
+    ///
+    /// # Errors
+    /// When they may not be signed, or the signature not written down.
+    pub fn sign_set(&self, draft: &SetDraft, request: &Request) -> Result<RecordId, DeskError> {
+        self.policy.sign_set(draft, request)?;
+        let mut content = kind("configuration");
+        let mut files = Object::default();
+        for (name, bytes) in draft.files() {
+            let hash = wardkeep_policy::hash::ContentHash::of(bytes);
+            files.push(name.clone(), Value::from(hash.to_string()));
+        }
+        content.push("files", Value::Object(files));
+        Ok(self.append(content, Principal::User, None, About::default())?)
+    }
+
     /// Writes down that the template was put into a workspace.
     ///
     /// # Errors
     /// When the journal cannot be written.
-    pub fn created(&self, workspace: &Workspace, bytes: &[u8]) -> Result<Written, StoreError> {
-        let content = wardkeep_policy::hash::ContentHash::of(bytes);
-        let event = AuditEvent::new(Action::Created, Source::Cli).content(Some(content));
+    pub fn created(&self, workspace: &Workspace) -> Result<Written, StoreError> {
+        let event = wardkeep_policy::template::created_event();
         self.write(&event, Some(workspace.path()), About::default())
     }
 
@@ -261,6 +290,9 @@ pub enum DeskError {
     /// It may not be signed.
     #[error(transparent)]
     Stamp(#[from] StampError),
+    /// The config may not be signed.
+    #[error(transparent)]
+    Set(#[from] SetStampError),
     /// The journal cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -44,10 +44,6 @@ impl Suffix {
     /// The owner signed `disable_suffix = true`.
     ///
     /// INVARIANT: called only where a configuration was read whose signature is valid.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the reading of the signed configuration calls it")
-    )]
     pub(crate) const fn disabled_by_signed_configuration() -> Self {
         Self { disabled: true }
     }

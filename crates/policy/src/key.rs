@@ -208,6 +208,12 @@ impl DeviceKey {
         self.mac().chain_update(content).verify_slice(tag).is_ok()
     }
 
+    /// A key for another purpose, from which nothing of this one can be learned.
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        self.bind("derived key v1", &[purpose.as_bytes()])
+    }
+
     /// HMAC-SHA256 over a domain and parts, each behind its length, so that no two different rows
     /// of parts give the same bytes and none gives those of a plain signature over a policy that
     /// is text.

@@ -13,6 +13,8 @@ pub use markers::{FILTERED, Filtered, strip_markers};
 /// Most characters of a policy, whatever bytes they take; a notice of a cut is among them.
 pub const MAX_POLICY_CHARS: usize = 4096;
 
+/// From which weight on a finding says why by itself.
+const TELLING: f32 = 0.4;
 /// From which score on a policy is not used.
 const SUSPICIOUS: f32 = 0.5;
 /// As much of a policy is judged: what lies behind it is cut off in any case.
@@ -123,6 +125,9 @@ fn judge(text: &str, place: impl Fn(Span) -> (usize, usize)) -> (Vec<Suspicion>,
     if wardkeep_detect::scan::score(&findings) < SUSPICIOUS {
         return (Vec::new(), credentials);
     }
+    // What weighs little is named only where nothing else is.
+    let telling = findings.iter().any(|finding| finding.weight >= TELLING);
+    findings.retain(|finding| !telling || finding.weight >= TELLING);
     let mut suspicions: Vec<Suspicion> = findings
         .iter()
         .take(MOST)

@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 use wardkeep_evidence::bundle::{BundleError, StagedFile};
 
 use crate::audit::AUDIT_FILE;
+use crate::block::Suffix;
 use crate::config::Switches;
 use crate::files::{PATIENCE, lock, read_plain};
 use crate::hash::ContentHash;
@@ -22,7 +23,7 @@ use crate::key::{DeviceKey, KEY_FILE, KeyError};
 use crate::memory::Memory;
 use crate::sealed;
 use crate::sign::{Draft, Request, SignError, Signed, sign};
-use crate::signed_set::{self, SIGNED_FILE, SetDraft, SetError, SetVerification};
+use crate::signed_set::{self, SIGNED_FILE, SetDraft, SetError, SetState, SetVerification};
 use crate::verify::{Verification, verify};
 use crate::workspace::{MAX_POLICY_BYTES, Workspace, WorkspaceId};
 
@@ -114,6 +115,18 @@ pub struct Settings {
     pub switches: Switches,
     /// What could not be remembered.
     pub trouble: Option<StoreError>,
+}
+
+impl Settings {
+    /// Whether model calls end with the suffix.
+    #[must_use]
+    pub fn suffix(&self) -> Suffix {
+        if self.set.state == SetState::Valid && self.switches.disable_suffix {
+            Suffix::disabled_by_signed_configuration()
+        } else {
+            Suffix::KEPT
+        }
+    }
 }
 
 /// Why the signed set could not be signed.

@@ -1,10 +1,9 @@
 //! `wardkeep md`
 
 mod audit;
-mod diff;
-mod edit;
-mod session;
-mod sign;
+pub(crate) mod diff;
+pub(crate) mod edit;
+pub(crate) mod sign;
 mod start;
 mod status;
 mod verify;
@@ -13,7 +12,6 @@ mod watch;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use wardkeep_policy::config::Switches;
 use wardkeep_policy::store::PolicyStore;
 use wardkeep_policy::verify::State;
 use wardkeep_policy::workspace::Workspace;
@@ -95,9 +93,4 @@ pub(crate) fn shown(context: &Context, path: &Path) -> String {
 /// The policy's part of the state directory; makes nothing.
 pub(crate) fn policy_store(context: &Context) -> Result<PolicyStore, CliError> {
     Ok(PolicyStore::new(&context.state_dir()?, rustix::process::getuid().as_raw()))
-}
-
-/// The switches of the signed config, and remarks on those that do not count.
-pub(crate) fn switches(context: &Context) -> Result<(Switches, Vec<String>), CliError> {
-    session::switches(context)
 }

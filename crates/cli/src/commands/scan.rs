@@ -10,10 +10,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use wardkeep_detect::allow::Allowed;
 use wardkeep_detect::finding::{Category, Channel, Finding, Scan, Verdict};
-use wardkeep_detect::scan::Detector;
 
 use self::files::Scanned;
+use super::detector::{Judge, judge};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -89,10 +90,11 @@ struct FindingJson {
     end: usize,
     path: Vec<String>,
     reason: String,
+    fingerprint: Option<String>,
 }
 
-impl From<&Finding> for FindingJson {
-    fn from(finding: &Finding) -> Self {
+impl FindingJson {
+    fn new(finding: &Finding, text: &str, allowed: Option<&Allowed>) -> Self {
         Self {
             rule: finding.rule.to_string(),
             category: category(finding.category),
@@ -101,6 +103,7 @@ impl From<&Finding> for FindingJson {
             end: finding.span.end,
             path: finding.path.iter().map(|step| format!("{step:?}")).collect(),
             reason: finding.reason.to_string(),
+            fingerprint: allowed.map(|allowed| allowed.fingerprint(text, finding)),
         }
     }
 }
@@ -121,13 +124,13 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
-    let detector = Detector::new();
+    let Judge { detector, allowed } = judge(context)?;
     let channel = Channel::from(args.channel);
     if args.rules {
         return Ok(rules::run(context, channel));
     }
     if args.jsonl {
-        return lines::run(context, &detector, channel, &args.paths);
+        return lines::run(context, &detector, allowed.as_ref(), channel, &args.paths);
     }
     let scanned = files::scan(context, &detector, channel, &args.paths)?;
     let worst = scanned.iter().map(|file| file.scan.verdict).max().unwrap_or(Verdict::Clean);
@@ -144,7 +147,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         context.ui.generated(&text);
     } else {
         for file in &scanned {
-            show(context, file);
+            show(context, file, allowed.as_ref());
         }
     }
     let files = scanned
@@ -153,7 +156,12 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             file: &file.name,
             verdict: file.scan.verdict.to_string(),
             score: file.scan.score,
-            findings: file.scan.findings.iter().map(FindingJson::from).collect(),
+            findings: file
+                .scan
+                .findings
+                .iter()
+                .map(|one| FindingJson::new(one, &file.text, allowed.as_ref()))
+                .collect(),
             unread: file.unread.as_deref(),
         })
         .collect();
@@ -161,7 +169,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     Ok(context.finish(exit, exit == Exit::Success, &answer))
 }
 
-fn show(context: &mut Context, file: &Scanned) {
+fn show(context: &mut Context, file: &Scanned, allowed: Option<&Allowed>) {
     if let Some(why) = &file.unread {
         context.ui.fault(format!("{}: not read: {why}", file.name));
         return;
@@ -187,6 +195,9 @@ fn show(context: &mut Context, file: &Scanned) {
         context.ui.say(format!("    {}", finding.reason));
         context.ui.say(format!("    | {text}"));
         context.ui.say(format!("    | {marks}"));
+        if let Some(allowed) = allowed {
+            context.ui.say(format!("    fingerprint {}", allowed.fingerprint(&file.text, finding)));
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use wardkeep_monitor::policy::{CompareError, DeskError};
 use wardkeep_policy::audit::AuditError;
 use wardkeep_policy::key::KeyError;
 use wardkeep_policy::sign::SignError;
-use wardkeep_policy::store::{StampError, StoreError};
+use wardkeep_policy::signed_set::SetError;
+use wardkeep_policy::store::{SetStampError, StampError, StoreError};
 
 use super::CliError;
 use crate::exit::Exit;
@@ -20,9 +21,13 @@ fn split(exit: Exit, text: &str) -> CliError {
 impl From<SignError> for CliError {
     fn from(error: SignError) -> Self {
         match &error {
-            SignError::Problems(_) => Self::new(
+            SignError::Problems(problems) => Self::new(
                 Exit::Suspicious,
-                error.to_string(),
+                match problems.as_slice() {
+                    [only] => only.to_string(),
+                    [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+                    [] => "the policy cannot be signed".to_owned(),
+                },
                 "change the policy and sign it again; nothing was signed",
             ),
             SignError::Missing(_) => split(Exit::Missing, &error.to_string()),
@@ -67,6 +72,7 @@ impl From<DeskError> for CliError {
     fn from(error: DeskError) -> Self {
         match error {
             DeskError::Stamp(error) => error.into(),
+            DeskError::Set(error) => error.into(),
             DeskError::Store(error) => error.into(),
             other => split(Exit::Unreadable, &other.to_string()),
         }
@@ -78,6 +84,26 @@ impl From<CompareError> for CliError {
         match error {
             CompareError::Store(error) => error.into(),
             CompareError::Audit(error) => error.into(),
+            other => split(Exit::Unreadable, &other.to_string()),
+        }
+    }
+}
+
+impl From<SetError> for CliError {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::Sign(error) => error.into(),
+            other => split(Exit::Refused, &other.to_string()),
+        }
+    }
+}
+
+impl From<SetStampError> for CliError {
+    fn from(error: SetStampError) -> Self {
+        match error {
+            SetStampError::Key(error) => error.into(),
+            SetStampError::Set(error) => error.into(),
+            SetStampError::Store(error) => error.into(),
             other => split(Exit::Unreadable, &other.to_string()),
         }
     }

@@ -10,9 +10,10 @@ use wardkeep_monitor::policy::{About, Compared, Desk, Started, compare, watched_
 use wardkeep_monitor::store::{Store, StoreConfig};
 use wardkeep_monitor::watch::Watch;
 use wardkeep_policy::audit::{Action, Chain, Line, Report, Source, read};
-use wardkeep_policy::config::Switches;
+use wardkeep_policy::block::HARDCODED_SECURITY_SUFFIX;
 use wardkeep_policy::manifest::Signer;
 use wardkeep_policy::sign::{Draft, Presence, Request};
+use wardkeep_policy::signed_set::SetDraft;
 use wardkeep_policy::verify::{Start, State};
 use wardkeep_policy::workspace::Workspace;
 
@@ -31,7 +32,10 @@ impl Lab {
         config.append_only = false;
         let store = Store::open(&folder.path().join("state"), config).unwrap();
         let lab = Self { folder, store };
-        lab.desk().policy().create_key(std::array::from_fn(|at| at as u8 * 7 + 1)).unwrap();
+        lab.desk()
+            .policy()
+            .create_key(std::array::from_fn(|at| u8::try_from(at).unwrap() * 7 + 1))
+            .unwrap();
         lab
     }
 
@@ -57,22 +61,19 @@ impl Lab {
     fn sign(&self) {
         let workspace = self.workspace();
         let draft = Draft::read(&workspace).unwrap();
-        let request = Request {
-            presence: Presence::Terminal,
-            confined: false,
-            signer: Signer::Cli,
-            now: now(),
-        };
-        self.desk().sign(&workspace, &draft, &request, [3; 16]).unwrap();
+        self.desk().sign(&workspace, &draft, &request(), [3; 16]).unwrap();
+    }
+
+    /// Writes and signs the config.
+    fn configure(&self, config: &str) {
+        fs::write(self.desk().policy().config_path(), config).unwrap();
+        let draft = SetDraft::read(self.desk().policy().state()).unwrap();
+        self.desk().sign_set(&draft, &request()).unwrap();
     }
 
     fn start(&self, source: Source) -> Started {
-        self.start_with(Switches::default(), source)
-    }
-
-    fn start_with(&self, switches: Switches, source: Source) -> Started {
         let about = About { agent: "test", session: "test:1" };
-        self.desk().start(&self.workspace(), switches, source, about, [4; 16]).unwrap()
+        self.desk().start(&self.workspace(), source, about, [4; 16]).unwrap()
     }
 
     fn log(&self) -> PathBuf {
@@ -94,6 +95,10 @@ impl Lab {
     fn compared(&self) -> Compared {
         compare(self.store.journal().folder(), &self.log()).unwrap()
     }
+}
+
+fn request() -> Request {
+    Request { presence: Presence::Terminal, confined: false, signer: Signer::Cli, now: now() }
 }
 
 fn now() -> Timestamp {
@@ -192,28 +197,41 @@ fn test_audit_corruption_does_not_block_policy() {
 #[test]
 fn switches_that_take_something_away_leave_a_record_each_time() {
     let lab = Lab::signed();
-    let switches = Switches { disable_policy: true, disable_suffix: true, ..Switches::default() };
-    let started = lab.start_with(switches, Source::SessionStart);
+    let switches = "[security]\ndisable_policy = true\ndisable_suffix = true\n";
+    // Not signed, they do not hold.
+    fs::write(lab.desk().policy().config_path(), switches).unwrap();
+    let started = lab.start(Source::SessionStart);
+    assert_eq!(started.written.len(), 1);
+    assert!(started.block(false).unwrap().contains("Never push to main"));
+    assert!(started.block(false).unwrap().ends_with(HARDCODED_SECURITY_SUFFIX));
+
+    lab.configure(switches);
+    let started = lab.start(Source::SessionStart);
     assert_eq!(started.written.len(), 3);
     assert_eq!(started.start(), Start::SuffixOnly);
+    assert_eq!(started.block(false).unwrap(), "");
 }
 
 #[test]
 fn strict_policy_aborts_on_every_state_but_valid() {
-    let strict = Switches { strict_policy: true, ..Switches::default() };
     let lab = Lab::new();
+    lab.configure("[security]\nstrict_policy = true\n");
     // Never signed and not there.
-    assert_eq!(lab.start_with(strict, Source::SessionStart).start(), Start::SuffixOnly);
+    assert_eq!(lab.start(Source::SessionStart).start(), Start::SuffixOnly);
     lab.write(POLICY);
-    assert_eq!(lab.start_with(strict, Source::SessionStart).start(), Start::Abort);
+    assert_eq!(lab.start(Source::SessionStart).start(), Start::Abort);
     lab.sign();
-    assert!(matches!(lab.start_with(strict, Source::SessionStart).start(), Start::Inject(_)));
+    assert!(matches!(lab.start(Source::SessionStart).start(), Start::Inject(_)));
     lab.write("# Other rules\n");
-    assert_eq!(lab.start_with(strict, Source::SessionStart).start(), Start::Abort);
+    let started = lab.start(Source::SessionStart);
+    assert_eq!((started.start(), started.block(true)), (Start::Abort, None));
     fs::remove_file(lab.workspace().policy_path()).unwrap();
-    let started = lab.start_with(strict, Source::SessionStart);
+    let started = lab.start(Source::SessionStart);
     assert_eq!(started.checked.verification.state, State::Missing);
     assert_eq!(started.start(), Start::Abort);
+    // Taking the config away does not loosen it.
+    fs::remove_file(lab.desk().policy().config_path()).unwrap();
+    assert_eq!(lab.start(Source::SessionStart).start(), Start::Abort);
 }
 
 #[test]

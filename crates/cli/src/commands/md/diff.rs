@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::ui::Line;
 
 /// Prints what changed, with three lines around it.
-pub(super) fn show(context: &mut Context, before: &str, after: &str) {
+pub(crate) fn show(context: &mut Context, before: &str, after: &str) {
     let diff = TextDiff::from_lines(before, after);
     for (number, group) in diff.grouped_ops(3).iter().enumerate() {
         if number > 0 {

@@ -48,17 +48,7 @@ pub(super) fn sign(
     yes: bool,
 ) -> Result<Exit, CliError> {
     let draft = Draft::read(workspace)?;
-    let presence = match (yes, context.has_terminal()) {
-        (true, _) => Presence::Yes,
-        (false, true) => Presence::Terminal,
-        (false, false) => Presence::None,
-    };
-    let request = Request {
-        presence,
-        confined: context.is_confined(),
-        signer: Signer::Cli,
-        now: context.now()?,
-    };
+    let request = request(context, yes)?;
     wardkeep_policy::sign::permitted(&request)?;
     let store = policy_store(context)?;
     let key = store.key()?;
@@ -69,9 +59,10 @@ pub(super) fn sign(
         .and_then(|located| store.signed_text(&store.memory(&key, located.id)));
     review(context, workspace, &draft, before.as_deref());
     if !draft.problems().is_empty() {
+        draft.problems().iter().for_each(|problem| context.ui.fault(problem.to_string()));
         return Err(wardkeep_policy::sign::SignError::Problems(draft.problems().to_vec()).into());
     }
-    if presence == Presence::Terminal && !context.confirm("Sign this?")? {
+    if request.presence == Presence::Terminal && !context.confirm("Sign this?")? {
         return Err(CliError::refused("not signed", "run it again when the policy is as you want"));
     }
     let open = context.open_store()?;
@@ -91,6 +82,21 @@ pub(super) fn sign(
         record: written.record.to_string(),
         notes,
     }))
+}
+
+/// Who wants to sign.
+pub(crate) fn request(context: &Context, yes: bool) -> Result<Request, CliError> {
+    let presence = match (yes, context.has_terminal()) {
+        (true, _) => Presence::Yes,
+        (false, true) => Presence::Terminal,
+        (false, false) => Presence::None,
+    };
+    Ok(Request {
+        presence,
+        confined: context.is_confined(),
+        signer: Signer::Cli,
+        now: context.now()?,
+    })
 }
 
 /// Shows what is about to be signed: all of it the first time, then what changed.

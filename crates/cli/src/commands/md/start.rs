@@ -5,7 +5,7 @@ use wardkeep_monitor::policy::{About, Desk};
 use wardkeep_policy::audit::Source;
 use wardkeep_policy::verify::Start;
 
-use super::{Place, switches};
+use super::Place;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -44,46 +44,31 @@ struct Answer {
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let workspace = args.place.open(context)?;
-    let (switches, remarks) = switches(context)?;
     let source = if args.heartbeat { Source::Heartbeat } else { Source::SessionStart };
     let about = About { agent: &args.agent, session: &args.session };
     let open = context.open_store()?;
     let desk = Desk::new(&open, rustix::process::getuid().as_raw());
-    let started = desk.start(&workspace, switches, source, about, context.random()?)?;
+    let started = desk.start(&workspace, source, about, context.random()?)?;
     let verification = &started.checked.verification;
-    let mut warnings = verification.warnings(&context.tool);
-    warnings.extend(remarks);
-    for (on, text) in [
-        (switches.disable_policy, "⚠ disable_policy is on: sessions run without the policy."),
-        (switches.disable_suffix, "⚠ disable_suffix is on: sessions run without the reminder."),
-    ] {
-        if on {
-            warnings.push(text.to_owned());
-        }
-    }
+    let mut warnings = verification.warnings(context.tool);
+    warnings.extend(started.settings.switches.warnings(context.tool));
     warnings.extend(started.checked.trouble.iter().map(ToString::to_string));
     warnings.extend(
         started.written.iter().filter_map(|one| one.trouble.as_ref()).map(ToString::to_string),
     );
     warnings.iter().for_each(|warning| context.ui.fault(warning.as_str()));
     let start = started.start();
-    let injected = match start {
-        Start::Inject(policy) => Some(policy.text()),
-        _ => None,
-    };
-    let block = (start != Start::Abort)
-        .then(|| wardkeep_policy::block::build_ending_security_block(injected, false))
-        .filter(|block| !block.is_empty());
-    match &block {
-        // What was verified was made harmless for the model, not for a terminal.
-        Some(block) => block.lines().for_each(|line| context.ui.answer(line)),
-        None => {}
+    let block = started.block(false);
+    // What was verified was made harmless for the model, not for a terminal.
+    block.iter().flat_map(|block| block.lines()).for_each(|line| context.ui.answer(line));
+    if start == Start::Abort {
+        context.ui.hint("strict_policy is on: mend the policy and sign it, then start again");
     }
     let exit = Exit::from(verification.state);
     let answer = Answer {
         state: verification.state.name(),
         reason: verification.reason.as_ref().map(wardkeep_policy::verify::Reason::word),
-        injected: injected.is_some(),
+        injected: matches!(start, Start::Inject(_)),
         aborted: start == Start::Abort,
         block,
         warnings,

@@ -5,7 +5,7 @@ use wardkeep_policy::audit::{Chain, scan};
 use wardkeep_policy::verify::State;
 
 use super::verify::minutes;
-use super::{Place, diff, policy_store, shown, switches};
+use super::{Place, diff, policy_store, shown};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -32,6 +32,7 @@ struct Answer {
     device_key: String,
     audit_entries: u64,
     audit_chain: &'static str,
+    config: &'static str,
     protected: Vec<&'static str>,
     protected_by: &'static str,
     pending: bool,
@@ -48,7 +49,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let workspace = args.place.open(context)?;
     let store = policy_store(context)?;
     let verification = store.inspect(&workspace);
-    let (switches, remarks) = switches(context)?;
+    let settings = store.settings();
+    let switches = &settings.switches;
     let audit = scan(&store.audit_path(), |_| {});
     let path = shown(context, &workspace.policy_path());
     let exists = verification.state != State::Missing;
@@ -74,7 +76,10 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         Err(_) => (0, Chain::Broken),
     };
     let log = match &audit {
-        Ok(_) => format!("{entries} entries, chain {}", super::audit::chain_word(chain)),
+        Ok(_) => {
+            let unit = if entries == 1 { "entry" } else { "entries" };
+            format!("{entries} {unit}, chain {}", super::audit::chain_word(chain))
+        }
         Err(error) => error.to_string(),
     };
     context.ui.answer("Security Status:");
@@ -86,22 +91,22 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         row("Device Key:", Line::from(device_key.clone())),
         row("Audit Log:", Line::from(log)),
         row(
+            "Config:",
+            Line::from(if settings.set.files.is_empty() && settings.set.counter.is_none() {
+                "none"
+            } else {
+                settings.set.state.name()
+            }),
+        ),
+        row(
             "Protected:",
             Line::from(format!("{} files write-blocked at tool level", PROTECTED.len())),
         ),
     ]);
     let pending =
         verification.state != State::Valid && show_pending(context, &store, &verification);
-    let mut warnings = verification.warnings(&context.tool);
-    warnings.extend(remarks);
-    for (on, text) in [
-        (switches.disable_policy, "⚠ disable_policy is on: sessions run without the policy."),
-        (switches.disable_suffix, "⚠ disable_suffix is on: sessions run without the reminder."),
-    ] {
-        if on {
-            warnings.push(text.to_owned());
-        }
-    }
+    let mut warnings = verification.warnings(context.tool);
+    warnings.extend(switches.warnings(context.tool));
     warnings.iter().for_each(|warning| context.ui.fault(warning.as_str()));
     context.ui.note(
         "the agent runs as the same user: the key is out of its reach only under `wardkeep run` or as another user",
@@ -119,6 +124,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         device_key,
         audit_entries: entries,
         audit_chain: super::audit::chain_word(chain),
+        config: settings.set.state.name(),
         protected: PROTECTED.to_vec(),
         protected_by: "tool level",
         pending,

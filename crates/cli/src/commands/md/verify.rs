@@ -31,7 +31,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let verification = policy_store(context)?.inspect(&workspace);
     let signed_at = verification.manifest.as_ref().map(|manifest| manifest.signed_at.clone());
     let exit = Exit::from(verification.state);
-    let warnings = verification.warnings(&context.tool);
+    let warnings = verification.warnings(context.tool);
     match &signed_at {
         Some(at) if exit == Exit::Success => {
             context.ui.answer(format!("✓ LocalGPT.md signature valid (signed {})", minutes(at)));

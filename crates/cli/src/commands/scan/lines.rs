@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use wardkeep_detect::allow::Allowed;
 use wardkeep_detect::finding::Channel;
 use wardkeep_detect::scan::Detector;
 
@@ -43,21 +44,30 @@ struct Failed {
 pub(super) fn run(
     context: &mut Context,
     detector: &Detector,
+    allowed: Option<&Allowed>,
     channel: Channel,
     paths: &[PathBuf],
 ) -> Result<Exit, CliError> {
     let mut count = Count::default();
     if paths.is_empty() {
         let input = std::io::stdin().lock();
-        one(context, detector, channel, input, Path::new("standard input"), &mut count)?;
+        one(context, detector, allowed, channel, input, Path::new("standard input"), &mut count)?;
     }
     for path in paths {
         if path == Path::new("-") {
             let input = std::io::stdin().lock();
-            one(context, detector, channel, input, Path::new("standard input"), &mut count)?;
+            one(
+                context,
+                detector,
+                allowed,
+                channel,
+                input,
+                Path::new("standard input"),
+                &mut count,
+            )?;
         } else {
             let file = File::open(path).map_err(|error| CliError::io("read", path, &error))?;
-            one(context, detector, channel, BufReader::new(file), path, &mut count)?;
+            one(context, detector, allowed, channel, BufReader::new(file), path, &mut count)?;
         }
     }
     if count.lines == 0 {
@@ -80,6 +90,7 @@ struct Count {
 fn one(
     context: &mut Context,
     detector: &Detector,
+    allowed: Option<&Allowed>,
     channel: Channel,
     mut input: impl BufRead,
     name: &Path,
@@ -108,7 +119,11 @@ fn one(
                     id: request.id,
                     verdict: scan.verdict.to_string(),
                     score: scan.score,
-                    findings: scan.findings.iter().map(FindingJson::from).collect(),
+                    findings: scan
+                        .findings
+                        .iter()
+                        .map(|one| FindingJson::new(one, &request.text, allowed))
+                        .collect(),
                 });
             }
             Err(error) => {
