@@ -5,6 +5,7 @@
 pub mod allow;
 mod anchors;
 mod bitmap;
+pub mod effects;
 pub mod finding;
 pub mod rules;
 pub mod scan;

@@ -19,6 +19,7 @@ mod tests;
 mod unwrap;
 mod word;
 
+pub(crate) use parameter::unescape;
 pub use pattern::matches as pattern_matches;
 
 use crate::finding::Span;

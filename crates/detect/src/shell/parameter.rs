@@ -422,7 +422,7 @@ fn ansi(bytes: &[u8]) -> (String, usize, bool) {
 }
 
 /// One backslash escape behind its backslash; how many bytes it takes.
-pub(super) fn unescape(bytes: &[u8], out: &mut Vec<u8>) -> usize {
+pub(crate) fn unescape(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     let Some(&sign) = bytes.first() else {
         out.push(b'\\');
         return 0;
