@@ -26,6 +26,10 @@ mod walk;
 use crate::finding::Span;
 use crate::shell::{self, Parsed, Word};
 
+/// Stands in [`Word::raw`] for a name that a search finds: unlike a glob of the shell, it may begin
+/// with a dot.
+pub const FOUND: &str = "<found>";
+
 /// Most effects that are told of one command; beyond it the command is not complete.
 pub const MAX_EFFECTS: usize = 8192;
 
@@ -102,7 +106,7 @@ pub enum Access {
     ReadTree,
     /// Its names or attributes are looked at.
     List,
-    /// It is written from its beginning, or created.
+    /// It is written from its beginning, or created; also as a directory.
     Write,
     /// It is written on at its end, or created.
     Append,
@@ -112,7 +116,7 @@ pub enum Access {
     Delete,
     /// It gets another name.
     RenameAway,
-    /// Something else gets its name: a rename, a link, a directory.
+    /// Something else gets its name: a rename, a link, a mount.
     Replace,
     /// It gets a further name.
     HardLink,

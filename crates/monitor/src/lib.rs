@@ -11,6 +11,7 @@ pub mod index;
 pub mod journal;
 pub mod policy;
 pub mod proof;
+pub mod resolve;
 pub mod sealer;
 pub mod store;
 pub mod tree;

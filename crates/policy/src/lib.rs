@@ -17,6 +17,7 @@ pub mod hash;
 pub mod key;
 pub mod manifest;
 pub mod memory;
+pub mod protect;
 pub mod sanitise;
 mod sealed;
 pub mod sign;

@@ -15,7 +15,7 @@ mod lists;
 mod names;
 mod set;
 
-pub use command::{CommandJudgement, Hit, Level, judge_command};
+pub use command::{CommandJudgement, Hit, Level, Resolve, Surroundings, judge_command};
 pub use facts::{FileKind, Identity, PathFacts, Readings};
 pub use lists::{
     DEFAULT_PROTECT, MANIFEST_FILE, POLICY_FILE, ProtectLists, SETTINGS_ELSEWHERE,
@@ -23,3 +23,4 @@ pub use lists::{
 };
 pub use names::{fold_name, folded_components};
 pub use set::{Class, Denial, Judgement, Operation, ProtectedSet, Redirect};
+pub use wardkeep_detect::shell::pattern_matches as glob_matches;

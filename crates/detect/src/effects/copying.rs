@@ -103,7 +103,7 @@ fn link(doing: &mut Doing<'_>, args: &Args) {
 
 fn install(doing: &mut Doing<'_>, args: &Args) {
     if args.has(&["-d", "--directory"]) {
-        args.operands.iter().for_each(|path| doing.file(Access::Replace, path.clone()));
+        args.operands.iter().for_each(|path| doing.file(Access::Write, path.clone()));
         return;
     }
     let (sources, target) = sides(args);

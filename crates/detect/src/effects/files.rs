@@ -215,7 +215,7 @@ const PROGRAMS: &[Program] = &[
         names: &["mkdir", "mkfifo", "mknod"],
         short: "mZ",
         long: &["--mode"],
-        operands: Operands::All(Access::Replace),
+        operands: Operands::All(Access::Write),
         ..PLAIN
     },
     Program {

@@ -44,7 +44,8 @@ pub(super) fn read(
 
 fn glob(text: &str) -> Word {
     let special = text.contains(['*', '?', '[']);
-    Word { pattern: text.to_owned(), glob: special, ..Word::literal(text) }
+    let raw = if special { super::FOUND } else { text }.to_owned();
+    Word { pattern: text.to_owned(), glob: special, raw, ..Word::literal(text) }
 }
 
 fn find(doing: &mut Doing<'_>, words: &[Word]) -> Vec<Word> {

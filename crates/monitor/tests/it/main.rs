@@ -11,6 +11,10 @@ mod journal;
 #[cfg(test)]
 mod policy;
 #[cfg(test)]
+mod protect;
+#[cfg(test)]
+mod resolve;
+#[cfg(test)]
 mod seals;
 #[cfg(test)]
 mod shared;

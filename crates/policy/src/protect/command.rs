@@ -1,1 +1,515 @@
-//! placeholder
+//! What a shell command would do to protected files, as far as that can be read off it.
+//!
+//! **A heuristic.** It knows what well-known programs do with the files that they are given. A
+//! script, a compiler, a program that nobody heard of, code that computes a name, can write
+//! anything, and at most a warning comes of it. What holds against an agent that wants to get
+//! around it is confinement, or files of another owner.
+
+mod globs;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use wardkeep_detect::effects::{
+    Access, Effect, EffectKind, Effects, Made, Mention, Target, Unknown,
+};
+use wardkeep_detect::finding::Span;
+use wardkeep_detect::shell::{Word, pattern_matches};
+
+use super::facts::{FileKind, PathFacts, Readings};
+use super::names::fold_name;
+use super::set::{Class, Denial, Operation, ProtectedSet, Redirect};
+
+/// Most directories that a command may be in at once; beyond it none is known.
+const MAX_DIRECTORIES: usize = 8;
+/// Files of the state directory whose names alone are worth a warning.
+const STATE_NAMES: [&str; 2] = [".device_key", ".security_audit.jsonl"];
+/// Names under which this program answers.
+const OWN_NAMES: [&str; 4] = ["wardkeep", "soulguard", "localgpt", "aegx"];
+/// Its commands that change what is protected.
+const CONTROL: [&str; 18] = [
+    "sign",
+    "edit",
+    "apply",
+    "approve",
+    "protect",
+    "watch",
+    "release",
+    "restore",
+    "rollback",
+    "install",
+    "uninstall",
+    "config",
+    "purge",
+    "reset",
+    "sync",
+    "init",
+    "daemon",
+    "anchor",
+];
+/// Those of them that may be looked at: `config show`, `approvals list`.
+const LOOKING: [&str; 7] = ["show", "list", "status", "diff", "verify", "audit", "help"];
+
+/// How a command stands to the protected files; ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing was found.
+    NoHit,
+    /// Something is named, or cannot be told: worth a record.
+    Warned,
+    /// It would change something protected, or read the state directory.
+    Denied,
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// How much it matters.
+    pub level: Level,
+    /// What is hit, why, and what to do instead.
+    pub denial: Denial,
+    /// The program that does it.
+    pub program: Option<String>,
+    /// Where in the command.
+    pub span: Span,
+}
+
+/// What is made of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandJudgement {
+    /// The highest level of all hits.
+    pub level: Level,
+    /// What was found, highest level first.
+    pub hits: Vec<Hit>,
+}
+
+/// What a command runs in.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'s> {
+    /// The directory that it starts in, absolute.
+    pub directory: &'s Path,
+    /// The home directory of who runs it, for `~`.
+    pub home: Option<&'s Path>,
+}
+
+/// Resolves a path: the directory that it is relative to, the path as it is written, and whether
+/// a link at its end is followed. An error says why it cannot be resolved.
+pub type Resolve<'r> = dyn FnMut(&Path, &str, bool) -> Result<Readings, String> + 'r;
+
+/// Judges what a command would do to protected files.
+///
+/// A write that resolves to a protected file, or by a glob to one that exists, is denied, and so
+/// is reading anything of the state directory. The mere name of a protected file is a warning, as
+/// is what cannot be told: a write to a computed name, a script that is not known. Reading the
+/// policy is no hit.
+#[must_use]
+pub fn judge_command(
+    effects: &Effects,
+    around: &Surroundings<'_>,
+    resolve: &mut Resolve<'_>,
+    set: &ProtectedSet,
+) -> CommandJudgement {
+    let mut judge = Judge { around, resolve, set, hits: Vec::new(), seen: HashSet::new() };
+    let mut places: Vec<Option<Vec<Where>>> = vec![None; effects.directories.len()];
+    for effect in effects.effects.iter().filter(|effect| !effect.remote) {
+        let index = effect.directory;
+        let known = places.get(index).cloned().flatten();
+        let here = known.unwrap_or_else(|| judge.places(effects, index));
+        if let Some(slot) = places.get_mut(index) {
+            *slot = Some(here.clone());
+        }
+        judge.effect(effect, &here);
+    }
+    for mention in &effects.mentions {
+        judge.mention(mention);
+    }
+    let mut hits = judge.hits;
+    hits.sort_by_key(|hit| std::cmp::Reverse(hit.level));
+    let level = hits.first().map_or(Level::NoHit, |hit| hit.level);
+    CommandJudgement { level, hits }
+}
+
+/// A directory that a command may be in; nothing where it cannot be told.
+type Where = Option<PathBuf>;
+
+struct Judge<'a, 'r> {
+    around: &'a Surroundings<'a>,
+    resolve: &'a mut Resolve<'r>,
+    set: &'a ProtectedSet,
+    hits: Vec<Hit>,
+    seen: HashSet<(Level, String, Span)>,
+}
+
+impl Judge<'_, '_> {
+    fn hit(&mut self, level: Level, denial: Denial, effect: Option<&Effect>, span: Span) {
+        if self.seen.insert((level, denial.what.clone(), span)) {
+            let program = effect.and_then(|effect| effect.program.clone());
+            self.hits.push(Hit { level, denial, program, span });
+        }
+    }
+
+    fn warn(&mut self, class: Class, what: &str, why: String, effect: Option<&Effect>, span: Span) {
+        let next = "it is recorded; name the files that are meant".to_owned();
+        self.hit(Level::Warned, Denial { what: what.to_owned(), class, why, next }, effect, span);
+    }
+
+    /// The directories that a command may be in.
+    fn places(&mut self, effects: &Effects, index: usize) -> Vec<Where> {
+        let mut here = vec![Some(self.around.directory.to_path_buf())];
+        let Some(directory) = effects.directories.get(index) else { return vec![None] };
+        for step in &directory.steps {
+            let mut next = Vec::new();
+            for place in &here {
+                let (there, exists) = self.step(place.as_deref(), &step.to);
+                let stays = match step.made {
+                    Made::Surely => false,
+                    Made::IfPossible => !exists,
+                    Made::Perhaps => true,
+                };
+                next.push(there);
+                if stays {
+                    next.push(place.clone());
+                }
+            }
+            next.sort();
+            next.dedup();
+            if next.len() > MAX_DIRECTORIES {
+                next.truncate(MAX_DIRECTORIES);
+                next.push(None);
+            }
+            here = next;
+        }
+        here
+    }
+
+    fn step(&mut self, from: Option<&Path>, to: &Word) -> (Where, bool) {
+        let Some(text) = self.literal(to) else { return (None, false) };
+        let base = match from {
+            Some(base) => base,
+            None if text.starts_with('/') => Path::new("/"),
+            None => return (None, false),
+        };
+        match (self.resolve)(base, &text, true) {
+            Ok(readings) => {
+                let exists = readings.literal.kind == FileKind::Directory;
+                (Some(readings.literal.path), exists)
+            }
+            Err(_) => (None, false),
+        }
+    }
+
+    /// The text of a word that is known, with `~` written out.
+    fn literal(&self, word: &Word) -> Option<String> {
+        let text = word.text.as_deref().filter(|_| !word.glob)?;
+        self.without_tilde(text)
+    }
+
+    fn without_tilde(&self, text: &str) -> Option<String> {
+        let Some(rest) = text.strip_prefix('~') else { return Some(text.to_owned()) };
+        if !rest.is_empty() && !rest.starts_with('/') {
+            // The home of somebody else, or a file that is called so.
+            return Some(text.to_owned());
+        }
+        Some(format!("{}{rest}", self.around.home?.display()))
+    }
+
+    fn effect(&mut self, effect: &Effect, here: &[Where]) {
+        match &effect.kind {
+            EffectKind::File(access, target) => {
+                for place in here {
+                    self.file(effect, *access, target, place.as_deref());
+                }
+            }
+            EffectKind::Run { program, arguments } => self.run(effect, program, arguments),
+            EffectKind::Opaque(unknown) => {
+                let why = match unknown {
+                    Unknown::Program => "which program runs cannot be told",
+                    Unknown::Script => "what a shell is given to run cannot be told",
+                    _ => "parts of the command cannot be read",
+                };
+                self.warn(Class::Unknown, "", why.to_owned(), Some(effect), effect.span);
+            }
+            EffectKind::Code { text: None, .. } => {
+                let why = "code is run that is not known".to_owned();
+                self.warn(Class::Unknown, "", why, Some(effect), effect.span);
+            }
+            _ => {}
+        }
+    }
+
+    /// This program's own commands that change protection.
+    fn run(&mut self, effect: &Effect, program: &Word, arguments: &[Word]) {
+        let name = program.text.as_deref().unwrap_or_default();
+        let name = fold_name(name.rsplit('/').next().unwrap_or_default());
+        if !OWN_NAMES.contains(&name.trim_end_matches(".exe")) {
+            return;
+        }
+        let operands: Vec<&Word> = arguments
+            .iter()
+            .filter(|word| !word.text.as_deref().is_some_and(|text| text.starts_with('-')))
+            .take(4)
+            .collect();
+        let is = |word: &&&Word, list: &[&str]| {
+            word.text.as_deref().is_some_and(|text| list.contains(&text))
+        };
+        let control = operands.iter().find(|word| is(word, &CONTROL) || word.text.is_none());
+        let looks = operands.iter().any(|word| is(&word, &LOOKING));
+        let Some(command) = control.filter(|_| !looks) else { return };
+        let what = format!("{name} {}", command.text.as_deref().unwrap_or("…"));
+        let denial = Denial {
+            class: Class::ControlPlane,
+            why: format!("`{what}` changes what is protected"),
+            next: "the owner runs it, outside of a session".to_owned(),
+            what,
+        };
+        self.hit(Level::Denied, denial, Some(effect), effect.span);
+    }
+
+    fn file(&mut self, effect: &Effect, access: Access, target: &Target, here: Option<&Path>) {
+        if access == Access::WriteTree {
+            self.tree(effect, target, here);
+            return;
+        }
+        let operation = operation(access, target);
+        if target.word.text.is_none() {
+            self.computed(effect, operation, &target.word, here);
+        } else if target.word.glob {
+            self.glob(effect, operation, &target.word, here);
+        } else if let Some(text) = self.literal(&target.word) {
+            self.path(effect, operation, target, &text, here);
+        } else {
+            self.by_name(effect, operation, &target.word);
+        }
+    }
+
+    /// A path that is known.
+    fn path(
+        &mut self,
+        effect: &Effect,
+        operation: Operation,
+        target: &Target,
+        text: &str,
+        here: Option<&Path>,
+    ) {
+        let base = match here {
+            Some(base) => base,
+            None if text.starts_with('/') => Path::new("/"),
+            None => return self.by_name(effect, operation, &target.word),
+        };
+        if !target.sources.is_empty()
+            && let Ok(readings) = (self.resolve)(base, text, true)
+            && readings.literal.kind == FileKind::Directory
+        {
+            let directory = readings.literal.path;
+            for source in &target.sources {
+                self.into_directory(effect, operation, &directory, source, base);
+            }
+            return;
+        }
+        self.judge(effect, operation, base, text);
+    }
+
+    fn judge(&mut self, effect: &Effect, operation: Operation, base: &Path, text: &str) {
+        match (self.resolve)(base, text, operation.follows_link()) {
+            Ok(readings) => {
+                let judged = self.set.judge(operation, &readings, Redirect::Impossible);
+                if let Some(denial) = judged.denial() {
+                    self.hit(Level::Denied, denial.clone(), Some(effect), effect.span);
+                }
+            }
+            Err(reason) => {
+                let level = if operation.only_reads() { Level::Warned } else { Level::Denied };
+                self.hit(level, Denial::unresolved(text, &reason), Some(effect), effect.span);
+            }
+        }
+    }
+
+    /// A file that is put into a directory under its own name.
+    fn into_directory(
+        &mut self,
+        effect: &Effect,
+        operation: Operation,
+        directory: &Path,
+        source: &Word,
+        base: &Path,
+    ) {
+        match self.literal(source) {
+            Some(text) => {
+                let name = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+                if !matches!(name, "" | "." | "..") {
+                    let name = name.to_owned();
+                    self.judge(effect, operation, directory, &name);
+                }
+            }
+            None => self.glob_into_directory(effect, operation, directory, source, base),
+        }
+    }
+
+    /// Files below a directory are written: those that the sources have, or nobody knows which.
+    fn tree(&mut self, effect: &Effect, target: &Target, here: Option<&Path>) {
+        let Some(text) = self.literal(&target.word) else {
+            let why = "files are written below a directory that cannot be told".to_owned();
+            return self.warn(Class::Unknown, "", why, Some(effect), effect.span);
+        };
+        let base = here.unwrap_or(Path::new("/"));
+        let readings = match (self.resolve)(base, &text, true) {
+            Ok(readings) => readings,
+            Err(reason) => {
+                let denial = Denial::unresolved(&text, &reason);
+                return self.hit(Level::Denied, denial, Some(effect), effect.span);
+            }
+        };
+        // The directory itself may be one of those that nothing may be written to.
+        self.judge(effect, Operation::Write, base, &text);
+        let directory = readings.literal;
+        if target.sources.is_empty() {
+            if let Some((class, shown)) = self.set.below(&directory).filter(|_| directory.exists())
+            {
+                let why = format!(
+                    "files below `{}` are written, `{shown}` may be among them",
+                    directory.path.display()
+                );
+                self.warn(class, &shown, why, Some(effect), effect.span);
+            }
+            return;
+        }
+        for source in &target.sources {
+            self.tree_from(effect, &directory, source, base);
+        }
+    }
+
+    /// Whether a source has a file that would come to lie on a protected one.
+    fn tree_from(&mut self, effect: &Effect, directory: &PathFacts, source: &Word, base: &Path) {
+        let Some(text) = self.literal(source) else {
+            return self.glob_into_directory(
+                effect,
+                Operation::Write,
+                &directory.path,
+                source,
+                base,
+            );
+        };
+        let name = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+        let protected: Vec<(PathBuf, Class, String)> =
+            self.set.paths().map(|(path, class, shown)| (path, class, shown.to_owned())).collect();
+        for (path, ..) in protected {
+            // The source comes to lie in the directory, or in its place.
+            for root in [directory.path.join(&name), directory.path.clone()] {
+                let Ok(below) = path.strip_prefix(&root) else { continue };
+                let inside = format!("{}/{}", text.trim_end_matches('/'), below.display());
+                let there = (self.resolve)(base, &inside, true);
+                if there.is_ok_and(|there| there.literal.exists()) {
+                    self.judge(effect, Operation::Write, Path::new("/"), &path.to_string_lossy());
+                }
+            }
+        }
+    }
+
+    /// A path in a directory that is not known: only its name can be compared.
+    fn by_name(&mut self, effect: &Effect, operation: Operation, word: &Word) {
+        let Some(text) = word.text.as_deref() else { return };
+        let folded = fold_name(text.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
+        let named = self.set.named(&folded).map(|(class, shown)| (class, shown.to_owned()));
+        if let Some((class, shown)) = named.filter(|_| !operation.only_reads()) {
+            let why = format!("`{text}` may be `{shown}`: in which directory cannot be told");
+            self.warn(class, &shown, why, Some(effect), effect.span);
+        }
+    }
+
+    /// A name that is computed: it may be a protected one.
+    fn computed(
+        &mut self,
+        effect: &Effect,
+        operation: Operation,
+        word: &Word,
+        here: Option<&Path>,
+    ) {
+        let pattern = word.pattern.to_lowercase();
+        let told = pattern.chars().any(|sign| !matches!(sign, '*' | '?' | '/' | '.'));
+        if !told {
+            if !operation.only_reads() {
+                let why = "a file is changed whose name cannot be told".to_owned();
+                self.warn(Class::Unknown, "", why, Some(effect), effect.span);
+            }
+            return;
+        }
+        let mut found = None;
+        for (path, class, shown) in self.set.paths() {
+            if operation.only_reads() && class != Class::State {
+                continue;
+            }
+            let mut spellings = vec![path.to_string_lossy().to_lowercase()];
+            if let Some(below) = here.and_then(|here| path.strip_prefix(here).ok()) {
+                let below = below.to_string_lossy().to_lowercase();
+                spellings.push(format!("./{below}"));
+                spellings.push(below);
+            }
+            if class == Class::State {
+                for name in STATE_NAMES {
+                    spellings.push(path.join(name).to_string_lossy().to_lowercase());
+                }
+            } else if let Some(name) = path.file_name().filter(|_| class != Class::AgentSettings) {
+                spellings.push(name.to_string_lossy().to_lowercase());
+            }
+            if spellings.iter().any(|spelling| pattern_matches(&pattern, spelling)) {
+                found = Some((class, shown.to_owned()));
+                break;
+            }
+        }
+        if let Some((class, shown)) = found {
+            let why = format!("a computed name may be `{shown}`");
+            self.warn(class, &shown, why, Some(effect), effect.span);
+        }
+    }
+
+    /// A name that stands in the command without a known effect.
+    fn mention(&mut self, mention: &Mention) {
+        let found = match mention.word.text.as_deref() {
+            Some(text) if !mention.word.glob => self.names(text),
+            _ => {
+                let pattern = mention.word.pattern.to_lowercase();
+                let last = pattern.rsplit('/').next().unwrap_or_default();
+                // A pattern of which little is known names everything, and so nothing.
+                let telling = last.chars().filter(|sign| sign.is_alphanumeric()).count() >= 3;
+                let names = self.set.paths().filter(|(_, class, _)| *class != Class::AgentSettings);
+                let mut named = names.filter_map(|(path, class, shown)| {
+                    let name = path.file_name()?.to_string_lossy().to_lowercase();
+                    (telling && pattern_matches(last, &name)).then(|| (class, shown.to_owned()))
+                });
+                named.next()
+            }
+        };
+        if let Some((class, shown)) = found {
+            let why = format!("the command names `{shown}`; what it does with it cannot be told");
+            self.warn(class, &shown, why, None, mention.span);
+        }
+    }
+
+    fn names(&self, text: &str) -> Option<(Class, String)> {
+        let folded = fold_name(text.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
+        if let Some((class, shown)) = self.set.named(&folded) {
+            return Some((class, shown.to_owned()));
+        }
+        let written = self.without_tilde(text)?;
+        let state = self.set.state();
+        let inside = Path::new(&written).starts_with(state)
+            && !Path::new(&written).starts_with(self.set.workspace());
+        (inside || STATE_NAMES.contains(&folded.as_str()))
+            .then(|| (Class::State, "the state directory".to_owned()))
+    }
+}
+
+fn operation(access: Access, target: &Target) -> Operation {
+    match access {
+        Access::Read => Operation::Read,
+        Access::ReadTree => Operation::ReadTree,
+        Access::List => Operation::List,
+        Access::Delete => Operation::Delete,
+        Access::RenameAway => Operation::RenameAway,
+        Access::Replace => Operation::Replace,
+        Access::HardLink => Operation::HardLink,
+        Access::ChangeMode | Access::ChangeOwner if target.tree => Operation::ChangeTreeAttributes,
+        Access::ChangeMode | Access::ChangeOwner => Operation::ChangeAttributes,
+        _ => Operation::Write,
+    }
+}

@@ -1,6 +1,6 @@
 //! Which files are protected unless the owner says more.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The owner's policy, in the workspace.
 pub const POLICY_FILE: &str = "LocalGPT.md";
@@ -68,9 +68,9 @@ pub struct ProtectLists {
 impl ProtectLists {
     /// The lists for a new workspace of a user with this home directory.
     #[must_use]
-    pub fn with_home(home: Option<&std::path::Path>) -> Self {
+    pub fn with_home(home: Option<&Path>) -> Self {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let below = |home: &std::path::Path| {
+        let below = |home: &Path| {
             SETTINGS_IN_FOLDERS.iter().map(|name| home.join(name)).collect::<Vec<_>>()
         };
         let mut settings: Vec<PathBuf> = SETTINGS_ELSEWHERE.iter().map(PathBuf::from).collect();

@@ -22,6 +22,8 @@ pub enum Class {
     Manifest,
     /// It is a setting, an extension or a schedule of an agent.
     AgentSettings,
+    /// It is a command that changes what is protected.
+    ControlPlane,
     /// It is in the protect tier: changed by staging and the owner's approval.
     Protected,
     /// It cannot be told which file it is.
@@ -44,7 +46,7 @@ pub enum Operation {
     Delete,
     /// It gets another name.
     RenameAway,
-    /// Something else gets its name: a rename, a link, a new directory.
+    /// Something else gets its name: a rename, a link, a mount.
     Replace,
     /// It gets a further name.
     HardLink,
@@ -69,10 +71,7 @@ impl Operation {
 
     /// Whether it concerns everything below a directory.
     const fn takes_the_tree(self) -> bool {
-        matches!(
-            self,
-            Self::Delete | Self::RenameAway | Self::Replace | Self::ChangeTreeAttributes
-        )
+        matches!(self, Self::Delete | Self::RenameAway | Self::Replace | Self::ChangeTreeAttributes)
     }
 }
 
@@ -286,11 +285,26 @@ impl ProtectedSet {
         }
     }
 
+    /// Remembers the file that a protected name leads to, if that name is a link.
+    pub fn identify_as(&mut self, name: &PathFacts, file: &PathFacts) {
+        if name.identity == file.identity || file.kind == FileKind::Directory {
+            return;
+        }
+        if let (Some(identity), Some((class, shown))) = (file.identity, self.by_place(name)) {
+            self.identities.push((identity, class, shown));
+        }
+    }
+
     /// Whether an agent may do this to a path.
     ///
     /// All readings count; the strictest answer is given.
     #[must_use]
-    pub fn judge(&self, operation: Operation, readings: &Readings, redirect: Redirect) -> Judgement {
+    pub fn judge(
+        &self,
+        operation: Operation,
+        readings: &Readings,
+        redirect: Redirect,
+    ) -> Judgement {
         let mut strictest: Option<(Class, String, &PathFacts)> = None;
         for facts in readings.all() {
             if let Some((class, shown)) = self.hit(operation, facts)
@@ -325,21 +339,29 @@ impl ProtectedSet {
         Some((rule.class, rule.shown.clone()))
     }
 
-    /// Protected names, folded, for who only sees words: with the class and as the owner calls
-    /// them. The last component of each, and the whole path of the state directory.
-    pub(super) fn names(&self) -> impl Iterator<Item = (&str, Class, &str)> {
-        self.rules
-            .iter()
-            .filter(|rule| !is_glob(&rule.shown) && rule.class != Class::AgentSettings)
-            .filter_map(|rule| {
-                Some((rule.components.last()?.as_str(), rule.class, rule.shown.as_str()))
-            })
+    /// Every protected path that is no glob: absolute, with its class and as the owner calls it.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (PathBuf, Class, &str)> {
+        let rules = self.rules.iter().filter(|rule| !is_glob(&rule.shown)).map(|rule| {
+            let path = if rule.in_workspace {
+                self.workspace.path.join(&rule.shown)
+            } else {
+                PathBuf::from(&rule.shown)
+            };
+            (path, rule.class, rule.shown.as_str())
+        });
+        let state = std::iter::once((self.state.path.clone(), Class::State, "the state directory"));
+        state.chain(rules)
     }
 
-    /// Protected paths relative to the workspace, as they are written.
-    pub(super) fn workspace_names(&self) -> impl Iterator<Item = (&str, Class)> {
-        let names = self.rules.iter().filter(|rule| rule.in_workspace && !is_glob(&rule.shown));
-        names.map(|rule| (rule.shown.as_str(), rule.class))
+    /// Whether a name, folded, is that of a file in the workspace that words alone point to.
+    pub(super) fn named(&self, folded: &str) -> Option<(Class, &str)> {
+        let rules = self.rules.iter().filter(|rule| {
+            rule.in_workspace && rule.class != Class::AgentSettings && !is_glob(&rule.shown)
+        });
+        let found = rules
+            .filter_map(|rule| Some((rule.components.last()?, rule)))
+            .find(|(name, _)| name.as_str() == folded);
+        found.map(|(_, rule)| (rule.class, rule.shown.as_str()))
     }
 
     pub(super) fn inside_state(&self, facts: &PathFacts) -> bool {
@@ -348,6 +370,16 @@ impl ProtectedSet {
         let nested = self.workspace.components.len() > self.state.components.len()
             && self.workspace.components.starts_with(&self.state.components);
         !(nested && !below.is_empty() && self.workspace.relative(facts).is_some())
+    }
+
+    /// Whether the directory that a path lies in is protected with all below it.
+    pub(super) fn covers_parent(&self, facts: &PathFacts) -> bool {
+        let inside = self.workspace.relative(facts).unwrap_or_default();
+        let folded = folded_components(&facts.path);
+        self.rules.iter().any(|rule| {
+            let path = if rule.in_workspace { &inside } else { &folded };
+            path.split_last().is_some_and(|(_, above)| covers(&rule.components, above))
+        })
     }
 
     /// What is hit by name or place, whatever is to be done.
@@ -378,9 +410,8 @@ impl ProtectedSet {
             let tree = operation == Operation::ReadTree
                 && facts.kind == FileKind::Directory
                 && self.state.is_below(facts);
-            return state.or_else(|| {
-                tree.then(|| (Class::State, self.state.path.display().to_string()))
-            });
+            return state
+                .or_else(|| tree.then(|| (Class::State, self.state.path.display().to_string())));
         }
         if hit.is_some() {
             return hit;
@@ -391,13 +422,7 @@ impl ProtectedSet {
         None
     }
 
-    fn denial(
-        &self,
-        class: Class,
-        shown: &str,
-        operation: Operation,
-        facts: &PathFacts,
-    ) -> Denial {
+    fn denial(&self, class: Class, shown: &str, operation: Operation, facts: &PathFacts) -> Denial {
         let inside = self.workspace.relative(facts);
         let named = inside.is_some_and(|inside| inside == folded_components(Path::new(shown)));
         let path = facts.path.display();
@@ -428,6 +453,10 @@ impl ProtectedSet {
             Class::AgentSettings => (
                 format!("{subject} holds settings that decide what an agent may do"),
                 "the owner changes them outside of a session".to_owned(),
+            ),
+            Class::ControlPlane => (
+                format!("{subject} changes what is protected"),
+                "the owner runs it, outside of a session".to_owned(),
             ),
             Class::Protected => (
                 format!("{subject} is protected: it changes only with the owner's approval"),

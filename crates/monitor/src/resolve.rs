@@ -1,0 +1,291 @@
+//! The one path resolver: from a path as an agent wrote it to the file that it is.
+//!
+//! Component by component from the root, by directory descriptors, without following anything
+//! unseen: each link is read and walked in turn, `..` goes to the real parent, and every directory
+//! on the way is noted by device and inode. What does not exist is named as far as it does. Some
+//! paths mean something else to the agent's process than to this one (`/proc/self/…`,
+//! `/dev/fd/3`): they are read as the agent's.
+//!
+//! The answer is a snapshot: whoever acts on it later opens the file anew and compares.
+
+mod special;
+mod walk;
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use wardkeep_policy::protect::{
+    FileKind, ProtectLists, ProtectedSet, Readings, fold_name, folded_components, glob_matches,
+};
+
+use walk::Walk;
+
+/// Longest path, in bytes.
+pub const MAX_PATH: usize = 64 << 10;
+/// Most components that are walked, those of links included.
+pub const MAX_COMPONENTS: usize = 4096;
+/// Most links that are followed, as many as the kernel follows.
+pub const MAX_LINKS: usize = 40;
+/// Most files of the state directory, and matches of globs, that a set knows by identity.
+const MAX_IDENTIFIED: usize = 4096;
+
+/// Why a path cannot be resolved. Whoever asks treats it as a denial.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// It says nothing.
+    #[error("the path is empty; name a file")]
+    Empty,
+    /// It has a byte that no path has.
+    #[error("the path has a zero byte; leave it out")]
+    ZeroByte,
+    /// It is too long, or its links make it so.
+    #[error("the path is longer than {MAX_PATH} bytes or {MAX_COMPONENTS} components; shorten it")]
+    TooLong,
+    /// Its links lead in a circle.
+    #[error("`{}` leads in a circle, or over more than {MAX_LINKS} links; remove the link", path.display())]
+    Loop {
+        /// The link at which it was given up.
+        path: PathBuf,
+    },
+    /// What it is relative to is not a directory.
+    #[error("`{}` is no directory that a path could be relative to; give an absolute one", path.display())]
+    Base {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A component changed while it was looked at.
+    #[error("`{}` was changed while it was looked at; try again", path.display())]
+    Changed {
+        /// The component.
+        path: PathBuf,
+    },
+    /// Only the agent's process knows what it is.
+    #[error("`{}` means something only to the agent's own process; name the file itself", path.display())]
+    OwnProcess {
+        /// The component.
+        path: PathBuf,
+    },
+    /// The system does not let it be seen.
+    #[error("cannot look at `{}`: {error}; make it readable for the user that runs wardkeep", path.display())]
+    System {
+        /// The component.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// Resolves paths relative to a directory.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    /// Absolute and real.
+    base: PathBuf,
+}
+
+impl Resolver {
+    /// Resolves relative to this directory, which must be absolute and exist.
+    ///
+    /// # Errors
+    ///
+    /// If it is no directory, or cannot be looked at.
+    pub fn new(base: &Path) -> Result<Self, ResolveError> {
+        if !base.is_absolute() {
+            return Err(ResolveError::Base { path: base.to_path_buf() });
+        }
+        let facts = Walk::new(Path::new("/"))?.run(base, true)?;
+        if facts.kind != FileKind::Directory {
+            return Err(ResolveError::Base { path: base.to_path_buf() });
+        }
+        Ok(Self { base: facts.path })
+    }
+
+    /// The directory, real.
+    #[must_use]
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// The file that opening the path would open: a link at its end is followed.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be told which file that is.
+    pub fn target(&self, path: &Path) -> Result<Readings, ResolveError> {
+        self.resolve(path, true)
+    }
+
+    /// The directory entry that removing or renaming the path would touch: a link at its end is
+    /// not followed.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be told which entry that is.
+    pub fn entry(&self, path: &Path) -> Result<Readings, ResolveError> {
+        self.resolve(path, false)
+    }
+
+    fn resolve(&self, path: &Path, follow: bool) -> Result<Readings, ResolveError> {
+        check(path)?;
+        let literal = Walk::new(&self.base)?.run(path, follow);
+        let Some(text) = cleaned(&self.base, path) else {
+            return Ok(Readings { literal: literal?, cleaned: None });
+        };
+        let clean = Walk::new(&self.base)?.run(&text, follow);
+        match (literal, clean) {
+            (Ok(literal), Ok(clean)) => {
+                let same = clean.path == literal.path && clean.identity == literal.identity;
+                Ok(Readings { literal, cleaned: (!same).then_some(clean) })
+            }
+            // What one reading cannot resolve, the other may: both have to be known.
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        }
+    }
+}
+
+fn check(path: &Path) -> Result<(), ResolveError> {
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.is_empty() {
+        return Err(ResolveError::Empty);
+    }
+    if bytes.contains(&0) {
+        return Err(ResolveError::ZeroByte);
+    }
+    if bytes.len() > MAX_PATH {
+        return Err(ResolveError::TooLong);
+    }
+    Ok(())
+}
+
+/// The path with `x/..` taken out of the text, if there is any.
+fn cleaned(base: &Path, path: &Path) -> Option<PathBuf> {
+    if !path.components().any(|component| component == Component::ParentDir) {
+        return None;
+    }
+    let mut clean = PathBuf::from("/");
+    for component in base.join(path).components() {
+        match component {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::Normal(name) => clean.push(name),
+            _ => {}
+        }
+    }
+    Some(clean)
+}
+
+/// The protected files of a workspace as they are now, known by name and by identity.
+///
+/// # Errors
+///
+/// If workspace or state directory cannot be resolved.
+pub fn protected_set(
+    workspace: &Path,
+    state: &Path,
+    lists: &ProtectLists,
+) -> Result<ProtectedSet, ResolveError> {
+    let root = Resolver { base: PathBuf::from("/") };
+    let workspace = root.target(workspace)?.literal;
+    let state = root.target(state)?.literal;
+    let mut set = ProtectedSet::new(&workspace, &state, lists);
+    let candidates: Vec<PathBuf> = set.candidates().collect();
+    let globs: Vec<String> = set.globs().map(str::to_owned).collect();
+    for path in candidates {
+        identify(&mut set, &root, &path);
+    }
+    // Names that only differ in case or form are the same file where the system says so, and
+    // another protected one where it does not.
+    let wanted: HashSet<Vec<String>> =
+        set.candidates().map(|path| folded_components(&path)).collect();
+    let mut budget = MAX_IDENTIFIED;
+    for name in names_in(&workspace.path, &mut budget) {
+        let path = workspace.path.join(name);
+        if wanted.contains(&folded_components(&path)) {
+            identify(&mut set, &root, &path);
+        }
+    }
+    for glob in globs {
+        for path in matches_below(&workspace.path, &glob, &mut budget) {
+            identify(&mut set, &root, &path);
+        }
+    }
+    let mut budget = MAX_IDENTIFIED;
+    for name in names_in(&state.path, &mut budget) {
+        identify(&mut set, &root, &state.path.join(name));
+    }
+    Ok(set)
+}
+
+/// A file that cannot be resolved has no identity to know: it stays protected by its name.
+fn identify(set: &mut ProtectedSet, root: &Resolver, path: &Path) {
+    for readings in [root.entry(path), root.target(path)].into_iter().flatten() {
+        set.identify(&readings.literal);
+    }
+    // What a protected name leads to is protected as well, wherever it lies.
+    if let (Ok(entry), Ok(target)) = (root.entry(path), root.target(path)) {
+        set.identify_as(&entry.literal, &target.literal);
+    }
+}
+
+fn names_in(directory: &Path, budget: &mut usize) -> Vec<OsString> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut names = Vec::new();
+    for entry in entries.flatten() {
+        let Some(left) = budget.checked_sub(1) else { break };
+        *budget = left;
+        names.push(entry.file_name());
+    }
+    names
+}
+
+/// Files below a directory that a glob of the protect tier names.
+fn matches_below(directory: &Path, glob: &str, budget: &mut usize) -> Vec<PathBuf> {
+    let mut found = vec![directory.to_path_buf()];
+    for part in glob.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        let mut next = Vec::new();
+        for folder in &found {
+            if part == "**" {
+                next.push(folder.clone());
+                below(folder, 8, budget, &mut next);
+                continue;
+            }
+            for name in names_in(folder, budget) {
+                if glob_matches(&fold_name(part), &fold_name(&name.to_string_lossy())) {
+                    next.push(folder.join(name));
+                }
+            }
+        }
+        found = next;
+    }
+    found
+}
+
+fn below(folder: &Path, depth: usize, budget: &mut usize, out: &mut Vec<PathBuf>) {
+    if depth == 0 {
+        return;
+    }
+    for name in names_in(folder, budget) {
+        let path = folder.join(name);
+        let directory = std::fs::symlink_metadata(&path).is_ok_and(|data| data.is_dir());
+        out.push(path.clone());
+        if directory {
+            below(&path, depth - 1, budget, out);
+        }
+    }
+}
+
+/// As [`judge_command`](wardkeep_policy::protect::judge_command) wants it: resolves with the
+/// system's files.
+///
+/// # Errors
+///
+/// The reason in words.
+pub fn resolve_for_command(base: &Path, path: &str, follow: bool) -> Result<Readings, String> {
+    let resolver = Resolver { base: base.to_path_buf() };
+    let path = Path::new(path);
+    let readings = if follow { resolver.target(path) } else { resolver.entry(path) };
+    readings.map_err(|error| error.to_string())
+}
