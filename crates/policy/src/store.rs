@@ -144,6 +144,15 @@ pub enum SetStampError {
     Store(#[from] StoreError),
 }
 
+/// Why a workspace is written down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// A valid policy was found in it.
+    Seen,
+    /// Its owner signed in it: it is where it belongs.
+    Signed,
+}
+
 /// The policy's part of a state directory.
 #[derive(Debug, Clone)]
 pub struct PolicyStore {
@@ -247,7 +256,7 @@ impl PolicyStore {
         }
         // First, so that a known workspace always has a memory.
         sealed::store(key, MEMORY_DOMAIN, &self.memory_path(id), memory)?;
-        self.register(key, workspace, id, false)
+        self.register(key, workspace, id, Claim::Seen)
     }
 
     /// The bytes that were signed last, if they still are those.
@@ -325,13 +334,12 @@ impl PolicyStore {
         let key = self.key()?;
         let _lock = self.lock()?;
         let fresh = WorkspaceId::from_random(random);
-        let (memory, anew) = match self.find(&key, workspace) {
+        let memory = match self.find(&key, workspace) {
             Ok(Some(located)) => {
                 let memory = self.memory(&key, located.id);
-                let damaged = memory.damaged.is_some();
-                (if damaged { Memory::fresh(fresh) } else { memory }, damaged)
+                if memory.damaged.is_some() { Memory::fresh(fresh) } else { memory }
             }
-            Ok(None) => (Memory::fresh(fresh), false),
+            Ok(None) => Memory::fresh(fresh),
             Err(StoreError::Registry { path, .. }) => {
                 let aside = path.with_extension("json.damaged");
                 std::fs::rename(&path, &aside).map_err(|error| StoreError::Io {
@@ -339,7 +347,7 @@ impl PolicyStore {
                     path,
                     error,
                 })?;
-                (Memory::fresh(fresh), false)
+                Memory::fresh(fresh)
             }
             Err(error) => return Err(error.into()),
         };
@@ -347,7 +355,7 @@ impl PolicyStore {
         let id = memory.workspace_id;
         sealed::store(&key, MEMORY_DOMAIN, &self.memory_path(id), &signed.memory)
             .map_err(StoreError::from)?;
-        self.register(&key, workspace, id, anew)?;
+        self.register(&key, workspace, id, Claim::Signed)?;
         let mut trouble = Vec::new();
         if let Err(error) = StagedFile::replace(&self.text_path(id), 0o600, draft.text().as_bytes())
         {
@@ -411,10 +419,14 @@ impl PolicyStore {
         key: &DeviceKey,
         workspace: &Workspace,
         id: WorkspaceId,
-        anew: bool,
+        claim: Claim,
     ) -> Result<(), StoreError> {
         let mut registry = self.registry(key)?;
-        if !registry.add(Place::of(workspace), id, anew) {
+        let place = Place::of(workspace);
+        if claim == Claim::Signed {
+            registry.forget_elsewhere(&place, id);
+        }
+        if !registry.add(place, id, claim == Claim::Signed) {
             return Ok(());
         }
         let path = self.registry_path();

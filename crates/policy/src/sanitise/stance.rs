@@ -219,8 +219,7 @@ pub(super) fn is_forbidden(text: &str, finding: &Finding) -> bool {
     else {
         return false;
     };
-    let start = before.rfind(['.', '!', '?', '\n', '。', '।', '；', ';']).map_or(0, |at| at + 1);
-    let before = before.get(start..).unwrap_or(before).to_lowercase();
+    let before = behind_last(before, &['.', '!', '?', '\n', '。', '।', '；', ';']).to_lowercase();
     let end = after.find(['.', '!', '?', '\n', '。', '।']).unwrap_or(after.len());
     let rest = &after[..after.floor_char_boundary((end + 80).min(after.len()))];
     is_negated(&before, &inside.to_lowercase(), &after[..end].to_lowercase())
@@ -231,8 +230,7 @@ pub(super) fn is_forbidden(text: &str, finding: &Finding) -> bool {
 /// case.
 pub(super) fn is_negated(before: &str, inside: &str, after: &str) -> bool {
     // Punctuation ends what a negation reaches.
-    let reach = before.rfind([':', ',', '—', '–', '(', '，', '、']).map_or(0, |at| at + 1);
-    let before = before.get(reach..).unwrap_or(before);
+    let before = behind_last(before, &[':', ',', '—', '–', '(', '，', '、']);
     let negated = BEFORE.iter().any(|negation| {
         ends_of(before, negation).into_iter().any(|end| {
             let between = &before[end..];
@@ -263,6 +261,11 @@ pub(super) fn is_told(before: &str, after: &str) -> bool {
     let has = |text: &str, words: &[&str]| words.iter().any(|word| !ends_of(text, word).is_empty());
     (has(before, &OTHERS) && has(before, &ASKING) && has(after, &REFUSAL))
         || (has(before, &ABOUT) && has(before, &NAMED))
+}
+
+/// What stands behind the last of these characters.
+fn behind_last<'a>(text: &'a str, marks: &[char]) -> &'a str {
+    text.rsplit_once(marks).map_or(text, |(_, behind)| behind)
 }
 
 /// Where whole words end in a text; scripts without spaces are matched anywhere.

@@ -102,6 +102,11 @@ impl Registry {
         true
     }
 
+    /// Forgets where else a workspace was: it was moved, and its owner signed it where it is now.
+    pub(super) fn forget_elsewhere(&mut self, place: &Place, id: WorkspaceId) {
+        self.workspaces.retain(|known| known.id != id || known.place.path == place.path);
+    }
+
     pub(super) fn is_known_version(&self) -> bool {
         self.version == 1
     }

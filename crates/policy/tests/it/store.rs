@@ -94,6 +94,22 @@ fn a_moved_folder_keeps_its_signature() {
 }
 
 #[test]
+fn a_workspace_signed_where_it_was_moved_to_leaves_its_old_place() {
+    let lab = Lab::signed(POLICY);
+    let moved = lab.path().join("moved");
+    fs::rename(lab.workspace_path(), &moved).unwrap();
+    let moved = Workspace::open(&moved).unwrap();
+    let draft = wardkeep_policy::sign::Draft::read(&moved).unwrap();
+    lab.store.sign(&moved, &draft, &crate::lab::request(), random16(3)).unwrap();
+    // Another workspace at the old place is one of its own.
+    fs::create_dir(lab.workspace_path()).unwrap();
+    lab.write(POLICY);
+    lab.sign().unwrap();
+    assert_eq!(lab.verdict(), (State::Valid, None));
+    assert_eq!(lab.store.verify(&moved, random16(4)).verification.state, State::Valid);
+}
+
+#[test]
 fn a_weaker_workspace_moved_over_a_stricter_one_is_noticed() {
     let lab = Lab::signed("# Strict\n\n- Never write anything.\n");
     let weak = lab.path().join("weak");
