@@ -80,7 +80,7 @@ const BEHIND: [&str; 20] = [
 ];
 
 /// What undoes a negation that stands just before it: "do not hesitate to".
-const UNDONE: [&str; 27] = [
+const UNDONE: [&str; 36] = [
     "hesitate",
     "fail",
     "forget",
@@ -108,7 +108,20 @@ const UNDONE: [&str; 27] = [
     "care",
     "be afraid",
     "be shy",
+    "go wrong",
+    "wrong",
+    "a problem",
+    "a mistake",
+    "forbidden",
+    "prohibited",
+    "not allowed",
+    "reason to refuse",
+    "reason not",
 ];
+
+/// Negations of a negation: "not forbidden".
+const TWICE: [&str; 9] =
+    [" not", "n't", " never", "no longer", "nicht", " no", "nothing is", " nobody is", "hardly"];
 
 /// Those who may ask for what they should not.
 const OTHERS: [&str; 26] = [
@@ -234,7 +247,10 @@ pub(super) fn is_negated(before: &str, inside: &str, after: &str) -> bool {
     let negated = BEFORE.iter().any(|negation| {
         ends_of(before, negation).into_iter().any(|end| {
             let between = &before[end..];
-            between.split_whitespace().count() <= NEAR && !is_undone(between)
+            let head = before[..end - negation.len()].trim_end();
+            between.split_whitespace().count() <= NEAR
+                && !is_undone(between)
+                && !TWICE.iter().any(|word| head.ends_with(word))
         })
     });
     let close: String = after.chars().take(CLOSE).collect();
