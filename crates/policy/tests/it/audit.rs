@@ -145,6 +145,12 @@ fn edits_removals_and_insertions_break_the_chain() {
     check(&[lines[0], lines[0], lines[1]], &[2], "doubled");
     // A gap behind garbage without a word about it.
     check(&[lines[0], "garbage", lines[3]], &[3], "garbage in between");
+    // The same, with the hash of the garbage: only a recovery may follow damage.
+    let garbage = LineHash::of(b"garbage");
+    let quiet =
+        lines[3].replace(&LineHash::of(lines[2].as_bytes()).to_string(), &garbage.to_string());
+    assert!(quiet.contains(&garbage.to_string()));
+    check(&[lines[0], "garbage", &quiet], &[3], "damage that is not told of");
     // A recovery that nobody needed hangs on nothing.
     let forged = format!(
         "{{\"ts\":\"2026-02-09T14:30:00Z\",\"action\":\"chain_recovery\",\"content_sha256\":null,\"prev_entry_sha256\":\"{}\",\"source\":\"audit_system\",\"detail\":null}}",
