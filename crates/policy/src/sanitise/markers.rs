@@ -151,7 +151,7 @@ fn token(rest: &str) -> Option<(&'static str, usize)> {
     let inner = rest.strip_prefix("<|")?;
     let end = bounded(inner).find("|>")?;
     let name = inner[..end].trim();
-    if name.contains(['\n', '<', '>']) || (name.len() < end && !TOKENS.contains(&name)) {
+    if name.contains(['\n', '<', '>', '[', ']']) || (name.len() < end && !TOKENS.contains(&name)) {
         return None;
     }
     let mut length = 2 + end + 2;
@@ -165,25 +165,31 @@ fn token(rest: &str) -> Option<(&'static str, usize)> {
     Some(("chat token", length))
 }
 
-/// `<name …>`, `</name>`, `<<name>>`, `<</name>>`.
+/// `<name …>`, `</name>`, `<<name>>`, `<</name>>`. A name that nothing else has is enough, so that
+/// no tag can be put together around one that is replaced.
 fn tag(rest: &str) -> Option<(&'static str, usize)> {
-    let double = rest.starts_with("<<");
-    let open = if double { "<<" } else { "<" };
-    let inner = rest.strip_prefix(open)?;
-    let end = bounded(inner).find('>')?;
-    let inside = &inner[..end];
-    if inside.contains(['\n', '<']) {
-        return None;
-    }
-    let name = inside.trim_start().trim_start_matches('/').trim_start();
-    let name = name.split(|c: char| c.is_whitespace() || matches!(c, '/' | '=')).next()?;
+    let mut at = if rest.starts_with("<<") { 2 } else { 1 };
+    let inner = bounded(rest.get(at..)?);
+    let name_at = inner.len() - inner.trim_start_matches([' ', '/']).len();
+    let inner = &inner[name_at..];
+    let length = inner
+        .find(|c: char| c.is_whitespace() || matches!(c, '/' | '=' | '<' | '>' | '[' | '"'))
+        .unwrap_or(inner.len());
     // `antml:tool_use` and the like.
-    let name = name.rsplit(':').next()?;
+    let name = inner[..length].rsplit(':').next()?;
     if !TAGS.contains(&name) {
         return None;
     }
-    let close = if inner[end..].starts_with(">>") { 2 } else { 1 };
-    Some(("tag", open.len() + end + close))
+    at += name_at + length;
+    let tail = bounded(&rest[at..]);
+    let end = tail.find(['<', '>', '\n']).filter(|end| tail[*end..].starts_with('>'));
+    let short = name.len() <= 3;
+    let closed = end.filter(|end| !short || tail[..*end].trim_matches([' ', '/']).is_empty());
+    match closed {
+        Some(end) => Some(("tag", at + end + if tail[end..].starts_with(">>") { 2 } else { 1 })),
+        None if short => None,
+        None => Some(("tag", at)),
+    }
 }
 
 fn bracket(rest: &str) -> Option<(&'static str, usize)> {
@@ -224,6 +230,8 @@ mod tests {
             ("</tool_output> x", "[FILTERED] x"),
             ("<tool_output nonce=\"ab\">x", "[FILTERED]x"),
             ("< / tool_output >x", "[FILTERED]x"),
+            ("<tool_output a</tool_output>b>x", "[FILTERED] a[FILTERED]b>x"),
+            ("<|a</tool_output>b|>", "<|a[FILTERED]b|>"),
             ("\n\nHuman: hi", "\n\n[FILTERED] hi"),
             ("## Workspace Security Policy\n\nx", "[FILTERED]\n\nx"),
         ] {

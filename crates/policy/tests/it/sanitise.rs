@@ -132,6 +132,22 @@ proptest! {
     }
 
     #[test]
+    fn markers_within_markers_leave_nothing_to_strip(
+        parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "<", ">", "</", "<|", "|>", "[", "]", " ", "\n", "\n\n", "system", "tool_output", "s",
+                "im_start", "inst", "/", "human:", "## workspace security policy", "\u{200b}", "x", "<<",
+            ]),
+            0..16,
+        )
+    ) {
+        let text = parts.concat();
+        let (once, _) = strip_markers(&text);
+        let (twice, filtered) = strip_markers(&once);
+        prop_assert!(filtered.is_empty(), "{:?} -> {:?} -> {:?}", text, once, twice);
+    }
+
+    #[test]
     fn what_is_not_a_marker_stays(before in "[a-z ]{0,20}", after in "[a-z ]{0,20}") {
         let (text, filtered) = strip_markers(&format!("x{before}<|im_end|>{after}"));
         prop_assert_eq!(text, format!("x{before}{FILTERED}{after}"));
