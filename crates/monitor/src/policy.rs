@@ -2,6 +2,7 @@
 //! then in the audit log, and the two are held against each other.
 
 mod audit;
+mod check;
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use crate::store::{Event, Store, StoreError};
 use crate::watch::{Change, Content};
 
 pub use audit::{CompareError, Compared, compare};
+pub use check::{Ask, CheckError, Checked as Answered};
 
 /// Kind of the records that stand for a line of the audit log.
 pub(crate) const KIND: &str = "audit";

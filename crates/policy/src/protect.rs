@@ -18,8 +18,8 @@ mod set;
 pub use command::{CommandJudgement, Hit, Level, Resolve, Surroundings, judge_command};
 pub use facts::{FileKind, Identity, PathFacts, Readings};
 pub use lists::{
-    DEFAULT_PROTECT, MANIFEST_FILE, POLICY_FILE, ProtectLists, SETTINGS_ELSEWHERE,
-    SETTINGS_IN_FOLDERS, STAGING_FOLDER, TOOL_LEVEL_PROTECTED,
+    DEFAULT_PROTECT, ProtectLists, SETTINGS_ELSEWHERE, SETTINGS_IN_FOLDERS, STAGING_FOLDER,
+    TOOL_LEVEL_PROTECTED,
 };
 pub use names::{fold_name, folded_components};
 pub use set::{Class, Denial, Judgement, Operation, ProtectedSet, Redirect};

@@ -1,6 +1,7 @@
 //! `wardkeep md`
 
 mod audit;
+mod check;
 pub(crate) mod diff;
 pub(crate) mod edit;
 pub(crate) mod sign;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Edit(edit::Args),
     Start(start::Args),
     Watch(watch::Args),
+    Check(check::Args),
 }
 
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
@@ -51,6 +53,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Edit(args) => edit::run(context, args),
         Command::Start(args) => start::run(context, args),
         Command::Watch(args) => watch::run(context, args),
+        Command::Check(args) => check::run(context, args),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the policy commands end with.
 
-use wardkeep_monitor::policy::{CompareError, DeskError};
+use wardkeep_monitor::policy::{CheckError, CompareError, DeskError};
+use wardkeep_monitor::resolve::ResolveError;
 use wardkeep_policy::audit::AuditError;
 use wardkeep_policy::key::KeyError;
 use wardkeep_policy::sign::SignError;
@@ -106,5 +107,21 @@ impl From<SetStampError> for CliError {
             SetStampError::Store(error) => error.into(),
             other => split(Exit::Unreadable, &other.to_string()),
         }
+    }
+}
+
+impl From<CheckError> for CliError {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Store(error) => error.into(),
+            CheckError::Resolve(error) => error.into(),
+            other => split(Exit::Refused, &other.to_string()),
+        }
+    }
+}
+
+impl From<ResolveError> for CliError {
+    fn from(error: ResolveError) -> Self {
+        Self::refused(error.to_string(), "check that workspace and state directory are right")
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use memchr::memmem;
 use wardkeep_evidence::record::Payload;
-use wardkeep_policy::audit::{AuditError, Locked, Reconciled, reconcile};
+use wardkeep_policy::audit::{Action, AuditError, Locked, Reconciled, reconcile};
 use wardkeep_policy::hash::LineHash;
 
 use super::KIND;
@@ -77,14 +77,39 @@ pub(super) fn repair(folder: &Folder, log: &mut Locked) -> bool {
     newest(folder).is_some_and(|newest| log.restore(&newest.line).unwrap_or(false))
 }
 
-/// The newest entry in the last part of the journal.
-fn newest(folder: &Folder) -> Option<Expected> {
+/// The last part of the journal.
+fn tail(folder: &Folder) -> Option<Vec<u8>> {
     let segment = *folder.segments().ok()?.last()?;
     let (mut file, length) = folder.read_segment(segment).ok()?;
-    let from = length.saturating_sub(TAIL);
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(from)).ok()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
     file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// How often a session was kept from writing a protected file, as far back as the last part of
+/// the journal tells.
+pub(super) fn blocked_in(folder: &Folder, session: &str) -> usize {
+    let Some(bytes) = tail(folder) else { return 0 };
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| memmem::find(line, MARK).is_some())
+        .filter(|line| is_blocked(line, session).unwrap_or(false))
+        .count()
+}
+
+fn is_blocked(text: &[u8], session: &str) -> Option<bool> {
+    let line = parse_line(text)?;
+    let Payload::Inline(content) = &line.record.payload else { return None };
+    let content = content.as_object()?;
+    let blocked = content.get("kind")?.as_str()? == KIND
+        && content.get("action")?.as_str()? == Action::WriteBlocked.name();
+    Some(blocked && line.record.meta.get("session")?.as_str()? == session)
+}
+
+/// The newest entry in the last part of the journal.
+fn newest(folder: &Folder) -> Option<Expected> {
+    let bytes = tail(folder)?;
     let mut end = bytes.len();
     while let Some(at) = memmem::rfind(&bytes[..end], MARK) {
         let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);

@@ -1,6 +1,6 @@
 //! Reading: every line in its place, damaged ones too, and the chain over all of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
 use std::os::fd::AsFd as _;
@@ -401,7 +401,8 @@ fn next_line(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<Optio
 pub struct Reconciled {
     /// Hashes that the journal has and the log has not, or not in their order.
     pub missing: Vec<LineHash>,
-    /// Lines of the log that the journal does not know; recoveries are not among them.
+    /// Lines of the log that the journal does not know, or not in that place; recoveries are not
+    /// among them.
     pub unknown: Vec<u64>,
 }
 
@@ -419,21 +420,25 @@ impl Reconciled {
 /// When the log cannot be read.
 pub fn reconcile(path: &Path, expected: &[LineHash]) -> Result<Reconciled, AuditError> {
     let mut result = Reconciled::default();
-    let known: HashSet<LineHash> = expected.iter().copied().collect();
+    let places: HashMap<LineHash, usize> =
+        expected.iter().enumerate().map(|(place, hash)| (*hash, place)).collect();
     let mut next = 0;
     scan(path, |row| {
-        if known.contains(&row.hash) {
-            if let Some(ahead) = expected[next..].iter().position(|hash| *hash == row.hash) {
-                result.missing.extend(&expected[next..next + ahead]);
-                next += ahead + 1;
+        match places.get(&row.hash) {
+            Some(&place) if place >= next => {
+                result.missing.extend(&expected[next..place]);
+                next = place + 1;
+                return;
             }
-            return;
+            // A line that stands there before, or too late.
+            Some(_) => {}
+            None if matches!(&row.line, Line::Entry(entry) if entry.action == Action::ChainRecovery) =>
+            {
+                return;
+            }
+            None => {}
         }
-        let recovery =
-            matches!(&row.line, Line::Entry(entry) if entry.action == Action::ChainRecovery);
-        if !recovery {
-            result.unknown.push(row.number);
-        }
+        result.unknown.push(row.number);
     })?;
     result.missing.extend(&expected[next..]);
     Ok(result)

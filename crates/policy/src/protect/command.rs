@@ -302,7 +302,7 @@ impl Judge<'_, '_> {
         {
             let directory = readings.literal.path;
             for source in &target.sources {
-                self.into_directory(effect, operation, &directory, source, base);
+                self.put_into_directory(effect, operation, &directory, source, base);
             }
             return;
         }
@@ -325,7 +325,7 @@ impl Judge<'_, '_> {
     }
 
     /// A file that is put into a directory under its own name.
-    fn into_directory(
+    fn put_into_directory(
         &mut self,
         effect: &Effect,
         operation: Operation,

@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The owner's policy, in the workspace.
-pub const POLICY_FILE: &str = "LocalGPT.md";
-/// Its manifest, beside it.
-pub const MANIFEST_FILE: &str = ".localgpt_manifest.json";
+use crate::workspace::{MANIFEST_FILE, POLICY_FILE};
+
 /// Never written by an agent's tools, whatever the tiers say.
 pub const TOOL_LEVEL_PROTECTED: [&str; 3] = [POLICY_FILE, MANIFEST_FILE, "IDENTITY.md"];
 /// The protect tier of a new workspace.

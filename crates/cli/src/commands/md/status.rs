@@ -1,8 +1,14 @@
 //! `wardkeep md status`
 
+use std::fmt;
+use std::path::Path;
+
 use serde::Serialize;
+use wardkeep_monitor::resolve::protected_set;
 use wardkeep_policy::audit::{Chain, scan};
+use wardkeep_policy::protect::ProtectLists;
 use wardkeep_policy::verify::State;
+use wardkeep_policy::workspace::Workspace;
 
 use super::verify::minutes;
 use super::{Place, diff, policy_store, shown};
@@ -33,17 +39,14 @@ struct Answer {
     audit_entries: u64,
     audit_chain: &'static str,
     config: &'static str,
-    protected: Vec<&'static str>,
-    protected_by: &'static str,
+    protected: Vec<String>,
+    protected_by_system: u64,
     pending: bool,
     strict_policy: bool,
     disable_policy: bool,
     disable_suffix: bool,
     warnings: Vec<String>,
 }
-
-/// Always kept from the agent's tools, whatever the tiers say.
-const PROTECTED: [&str; 3] = ["LocalGPT.md", ".localgpt_manifest.json", "IDENTITY.md"];
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let workspace = args.place.open(context)?;
@@ -82,6 +85,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         }
         Err(error) => error.to_string(),
     };
+    let protection = Protection::of(context, &workspace, store.state())?;
     context.ui.answer("Security Status:");
     let row = |name: &str, value: Line| vec![Line::from(name.to_owned()), value];
     let there = if exists { "exists" } else { "missing" };
@@ -98,10 +102,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
                 settings.set.state.name()
             }),
         ),
-        row(
-            "Protected:",
-            Line::from(format!("{} files write-blocked at tool level", PROTECTED.len())),
-        ),
+        row("Protected:", Line::from(protection.to_string())),
     ]);
     let pending =
         verification.state != State::Valid && show_pending(context, &store, &verification);
@@ -125,8 +126,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         audit_entries: entries,
         audit_chain: super::audit::chain_word(chain),
         config: settings.set.state.name(),
-        protected: PROTECTED.to_vec(),
-        protected_by: "tool level",
+        protected: protection.files,
+        protected_by_system: protection.by_system,
         pending,
         strict_policy: switches.strict_policy,
         disable_policy: switches.disable_policy,
@@ -134,6 +135,45 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         warnings,
     };
     Ok(context.finish(exit, exit == Exit::Success, &answer))
+}
+
+/// The protected files that exist, and how many of them the system itself keeps from this user.
+struct Protection {
+    files: Vec<String>,
+    by_system: u64,
+}
+
+impl Protection {
+    fn of(context: &Context, workspace: &Workspace, state: &Path) -> Result<Self, CliError> {
+        let lists = ProtectLists::with_home(context.home().as_deref());
+        let mut protection = Self { files: Vec::new(), by_system: 0 };
+        // Without a state directory there is nothing of it to protect.
+        let state = if state.is_dir() { state } else { workspace.path() };
+        for path in protected_set(workspace.path(), state, &lists)?.candidates() {
+            if !path.starts_with(workspace.path()) || path.symlink_metadata().is_err() {
+                continue;
+            }
+            let writable = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok();
+            protection.by_system += u64::from(!writable);
+            let name = path.strip_prefix(workspace.path()).unwrap_or(&path);
+            protection.files.push(name.display().to_string());
+        }
+        protection.files.sort();
+        protection.files.dedup();
+        Ok(protection)
+    }
+}
+
+impl fmt::Display for Protection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = self.files.len();
+        let unit = if files == 1 { "file" } else { "files" };
+        write!(formatter, "{files} {unit} write-blocked at tool level")?;
+        match self.by_system {
+            0 => formatter.write_str(", none by the system"),
+            many => write!(formatter, ", {many} of them by the system"),
+        }
+    }
 }
 
 /// Shows an edit that is not signed, against the text that was; says whether there is one.

@@ -1,0 +1,163 @@
+//! What a tool of the agent may do to files, asked and written down.
+
+use std::path::Path;
+
+use wardkeep_detect::effects::effects;
+use wardkeep_evidence::hash::RecordId;
+use wardkeep_evidence::json::Value;
+use wardkeep_evidence::record::Principal;
+use wardkeep_policy::protect::{
+    Denial, Judgement, Level, Operation, ProtectLists, ProtectedSet, Redirect, Surroundings,
+    judge_command,
+};
+use wardkeep_policy::workspace::Workspace;
+
+use super::{About, Desk, Written, audit, kind};
+use crate::resolve::{ResolveError, Resolver, protected_set, resolve_for_command};
+use crate::store::StoreError;
+
+/// `write_blocked` entries of one session from which an alert is raised.
+const ALERT: usize = 2;
+
+/// What a tool wants to do.
+#[derive(Debug, Clone, Copy)]
+pub enum Ask<'a> {
+    /// Something to a path, relative to the workspace.
+    Path(Operation, &'a Path),
+    /// Run a shell command in the workspace.
+    Command(&'a str),
+}
+
+/// What is answered.
+#[derive(Debug)]
+pub struct Checked {
+    /// Denied, worth a warning, or nothing found.
+    pub level: Level,
+    /// Why, the gravest first.
+    pub denials: Vec<Denial>,
+    /// The entry or record that the answer left; nothing is left where nothing was found.
+    pub written: Option<Written>,
+    /// The alert that was raised: the session has been blocked before.
+    pub alert: Option<RecordId>,
+}
+
+/// Why there is no answer. It counts as a denial.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// Workspace or state directory cannot be resolved.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Desk<'_> {
+    /// The files that are protected in a workspace; `home` is where agents keep their settings.
+    ///
+    /// # Errors
+    /// When workspace or state directory cannot be resolved.
+    pub fn protected(
+        &self,
+        workspace: &Workspace,
+        home: Option<&Path>,
+    ) -> Result<ProtectedSet, ResolveError> {
+        protected_set(workspace.path(), self.policy.state(), &ProtectLists::with_home(home))
+    }
+
+    /// Asks whether a tool may do something, and writes a refusal down as `write_blocked`. A
+    /// warning leaves a record in the journal alone.
+    ///
+    /// # Errors
+    /// When it cannot be told, or not be written down: the tool must not go on then.
+    pub fn check(
+        &self,
+        workspace: &Workspace,
+        ask: Ask<'_>,
+        tool: &str,
+        about: About<'_>,
+        home: Option<&Path>,
+    ) -> Result<Checked, CheckError> {
+        let set = self.protected(workspace, home)?;
+        let (level, denials) = match ask {
+            Ask::Path(operation, path) => judge_path(workspace, operation, path, &set),
+            Ask::Command(command) => judge_shell(workspace, command, home, &set),
+        };
+        let mut checked = Checked { level, denials, written: None, alert: None };
+        match level {
+            Level::NoHit => {}
+            Level::Warned => {
+                let mut content = kind("warning");
+                content.push("tool", Value::from(tool.to_owned()));
+                let named: Vec<&str> =
+                    checked.denials.iter().take(8).map(|one| one.what.as_str()).collect();
+                content.push("named", Value::from(named.join(", ")));
+                let record =
+                    self.append(content, Principal::Tool, Some(workspace.path()), about)?;
+                checked.written =
+                    Some(Written { record, recovery: None, repaired: false, trouble: None });
+            }
+            Level::Denied => {
+                let what = checked.denials.first().map_or("a protected file", |one| &one.what);
+                checked.written = Some(self.write_blocked(workspace, tool, what, about)?);
+                checked.alert = self.alert(workspace, about)?;
+            }
+        }
+        Ok(checked)
+    }
+
+    /// Raises an alert when a session is blocked again.
+    fn alert(
+        &self,
+        workspace: &Workspace,
+        about: About<'_>,
+    ) -> Result<Option<RecordId>, StoreError> {
+        if about.session.is_empty() {
+            return Ok(None);
+        }
+        let blocked = audit::blocked_in(self.store.journal().folder(), about.session);
+        if blocked < ALERT {
+            return Ok(None);
+        }
+        let mut content = kind("alert");
+        content.push("severity", Value::from("high"));
+        content.push("write_blocked", Value::from(blocked as u64));
+        content.push(
+            "message",
+            Value::from("a session tries again to write protected files: it may be injected"),
+        );
+        self.append(content, Principal::Sys, Some(workspace.path()), about).map(Some)
+    }
+}
+
+fn judge_path(
+    workspace: &Workspace,
+    operation: Operation,
+    path: &Path,
+    set: &ProtectedSet,
+) -> (Level, Vec<Denial>) {
+    let readings = Resolver::new(workspace.path()).and_then(|resolver| {
+        if operation.follows_link() { resolver.target(path) } else { resolver.entry(path) }
+    });
+    let denial = match readings {
+        Ok(readings) => match set.judge(operation, &readings, Redirect::Impossible) {
+            Judgement::Allowed => return (Level::NoHit, Vec::new()),
+            Judgement::Denied(denial) | Judgement::Staged { denial, .. } => denial,
+        },
+        // What cannot be judged is denied.
+        Err(error) => Denial::unresolved(&path.to_string_lossy(), &error.to_string()),
+    };
+    (Level::Denied, vec![denial])
+}
+
+fn judge_shell(
+    workspace: &Workspace,
+    command: &str,
+    home: Option<&Path>,
+    set: &ProtectedSet,
+) -> (Level, Vec<Denial>) {
+    let around = Surroundings { directory: workspace.path(), home };
+    let judged = judge_command(&effects(command), &around, &mut resolve_for_command, set);
+    (judged.level, judged.hits.into_iter().map(|hit| hit.denial).collect())
+}
