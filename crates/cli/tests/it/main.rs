@@ -19,6 +19,8 @@ mod log;
 #[cfg(test)]
 mod output;
 #[cfg(test)]
+mod policy;
+#[cfg(test)]
 mod repeat;
 #[cfg(test)]
 mod scan;
