@@ -208,6 +208,8 @@ pub enum Unknown {
     Script,
     /// Parts of the text did not parse.
     Text,
+    /// The text goes on, but is too long, too deep or does too much to be read to its end.
+    Rest,
 }
 
 /// Where a command runs: steps from the directory in which all begins.

@@ -41,7 +41,9 @@ pub struct Parsed {
     pub commands: Vec<Command>,
     /// Whether all of the text was understood.
     pub complete: bool,
-    /// Where it was not: every token of the text, quotes removed, in no particular grammar.
+    /// Whether reading ended before the text did: too long, too deep, too much work.
+    pub truncated: bool,
+    /// Where it was not understood: every token of the text, quotes removed, in no particular grammar.
     pub tokens: Vec<Word>,
     /// The shell that each shell was started by, by index; the first is the text's own. What one
     /// changes, its directory and its variables, holds there and in those it starts afterwards.
@@ -201,7 +203,13 @@ pub fn parse(command: &str) -> Parsed {
     state.complete = text.len() == command.len() && !text.contains('\0');
     Parser::new(text, 0, &mut state).program();
     let tokens = if state.complete { Vec::new() } else { tokens(text) };
-    Parsed { commands: state.commands, complete: state.complete, tokens, shells: state.shells }
+    Parsed {
+        truncated: state.halted() || text.len() < command.len(),
+        commands: state.commands,
+        complete: state.complete,
+        tokens,
+        shells: state.shells,
+    }
 }
 
 impl Parsed {

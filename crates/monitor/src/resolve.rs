@@ -221,11 +221,14 @@ pub fn protected_set(
 
 /// A file that cannot be resolved has no identity to know: it stays protected by its name.
 fn identify(set: &mut ProtectedSet, root: &Resolver, path: &Path) {
-    for readings in [root.entry(path), root.target(path)].into_iter().flatten() {
-        set.identify(&readings.literal);
-    }
+    // Most are not there, and that is cheap to see.
+    let Ok(data) = std::fs::symlink_metadata(path) else { return };
+    let Ok(entry) = root.entry(path) else { return };
+    set.identify(&entry.literal);
     // What a protected name leads to is protected as well, wherever it lies.
-    if let (Ok(entry), Ok(target)) = (root.entry(path), root.target(path)) {
+    if data.is_symlink()
+        && let Ok(target) = root.target(path)
+    {
         set.identify_as(&entry.literal, &target.literal);
     }
 }

@@ -368,7 +368,12 @@ pub(super) fn read(doing: &mut Doing<'_>, program: &str, words: &[Word]) -> bool
                 }
                 other => other,
             };
-            for operand in &args.operands {
+            // Without a name it is the directory itself.
+            let here = [Word::literal(".")];
+            let bare = matches!(program, "ls" | "dir" | "vdir" | "tree" | "du" | "eza" | "exa");
+            let operands =
+                if bare && args.operands.is_empty() { &here[..] } else { &args.operands };
+            for operand in operands {
                 let target = Target { tree, ..operand.clone().into() };
                 doing.file_if(access, target, certain);
             }
@@ -397,6 +402,9 @@ fn pattern(doing: &mut Doing<'_>, program: &str, args: &Args, reading: Access) {
     let given = args.has(&["-e", "--regexp", "-f", "--file", "--from-file"]);
     let in_place = program.ends_with('q') && args.has(&["-i", "--in-place", "--inplace"]);
     let files = args.operands.iter().skip(usize::from(!given));
+    if reading == Access::ReadTree && files.len() == 0 {
+        doing.file(reading, Word::literal("."));
+    }
     for file in files {
         let access = if in_place { Access::Write } else { reading };
         doing.file(access, file.clone());

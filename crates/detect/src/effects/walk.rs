@@ -1,6 +1,7 @@
 //! Goes through the commands of a text in order, and keeps track of where each one runs.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use super::args::{shown, split};
@@ -45,8 +46,7 @@ pub(super) fn walk(parsed: &Parsed, out: &mut Effects, outer: Outer) {
     }
     walker.shells[0] = Some(Whereabouts::at(outer.directory));
     for index in 0..parsed.commands.len() {
-        if walker.out.effects.len() >= MAX_EFFECTS {
-            walker.out.complete = false;
+        if walker.out.effects.len() > MAX_EFFECTS {
             break;
         }
         walker.command(index);
@@ -62,7 +62,8 @@ pub(super) fn walk(parsed: &Parsed, out: &mut Effects, outer: Outer) {
             remote: outer.remote,
             depth: outer.depth,
         };
-        doing.push(EffectKind::Opaque(Unknown::Text), false);
+        let unknown = if parsed.truncated { Unknown::Rest } else { Unknown::Text };
+        doing.push(EffectKind::Opaque(unknown), false);
         for token in &parsed.tokens {
             doing.mention(token, MentionPlace::Word);
         }
@@ -142,6 +143,11 @@ impl Walker<'_, '_> {
             doing.file(Access::Read, name.clone());
         }
         let program = doing.program.clone().unwrap_or_default();
+        if matches!(program.as_str(), "cd" | "chdir" | "pushd")
+            && let Some(to) = split(&words, "", &[]).operands.into_iter().next()
+        {
+            doing.file(Access::List, to);
+        }
         let used = Cell::new(false);
         let input = || {
             used.set(true);
@@ -366,10 +372,13 @@ pub(super) struct Doing<'o> {
 
 impl Doing<'_> {
     pub(super) fn push(&mut self, kind: EffectKind, certain: bool) {
-        if self.out.effects.len() >= MAX_EFFECTS {
-            self.out.complete = false;
-            return;
-        }
+        // The last one says that there are more.
+        let kind = match self.out.effects.len().cmp(&MAX_EFFECTS) {
+            Ordering::Less => kind,
+            Ordering::Equal => EffectKind::Opaque(Unknown::Rest),
+            Ordering::Greater => return,
+        };
+        self.out.complete &= self.out.effects.len() < MAX_EFFECTS;
         self.out.effects.push(Effect {
             kind,
             span: self.span,

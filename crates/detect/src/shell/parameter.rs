@@ -20,7 +20,8 @@ impl Parser<'_, '_> {
     /// Up to the end of the word, or up to a sign where blanks and the like are ordinary.
     fn pieces_until(&mut self, close: Option<u8>) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        let mut groups = 0_usize;
+        // `!(a|b)` may be anything: what stands in the group is read, and then left out.
+        let (mut groups, mut group) = (0_usize, 0_usize);
         while let Some(byte) = self.peek() {
             if self.state.halted() || close == Some(byte) {
                 break;
@@ -50,7 +51,10 @@ impl Parser<'_, '_> {
                 b'?' | b'*' | b'+' | b'@' | b'!' if self.bytes.get(self.at + 1) == Some(&b'(') => {
                     self.at += 2;
                     groups += 1;
-                    pieces.push(Piece::Glob('*'));
+                    if groups == 1 {
+                        pieces.push(Piece::Glob('*'));
+                        group = pieces.len();
+                    }
                 }
                 b'|' | b'(' if groups > 0 => {
                     groups += usize::from(byte == b'(');
@@ -59,6 +63,9 @@ impl Parser<'_, '_> {
                 b')' if groups > 0 => {
                     groups -= 1;
                     self.at += 1;
+                    if groups == 0 {
+                        pieces.truncate(group);
+                    }
                 }
                 b'{' | b',' | b'}' => {
                     self.at += 1;

@@ -172,6 +172,20 @@ impl State {
         }
     }
 
+    /// The directory changes: what was said relative to the old one is said no more.
+    pub(super) fn forget_places(&mut self) {
+        if !self.spend(self.variables.len()) {
+            return;
+        }
+        for (name, value) in &mut self.variables {
+            let place =
+                value.text.as_deref().is_some_and(|text| text.split('/').next() == Some("."));
+            if place && name != "PWD" {
+                *value = Value::unknown();
+            }
+        }
+    }
+
     /// A function's body runs later, when other values may hold: hides all of them.
     pub(super) fn hide_variables(&mut self) -> HashMap<String, Value> {
         std::mem::take(&mut self.variables)

@@ -55,7 +55,7 @@ fn commands_come_in_execution_order() {
         ("case $x in a|b) c;; (d) e;& *) f; esac; g", &["c", "e", "f", "g"]),
         ("f() { cat .env; }; f", &["cat .env", "f"]),
         ("function f { a; }; f", &["a", "f"]),
-        ("[[ -f .env && $x == *(a) ]] && cat .env", &["[[ -f .env * == *a", "cat .env"]),
+        ("[[ -f .env && $x == *(a) ]] && cat .env", &["[[ -f .env * == *", "cat .env"]),
         ("(( x = 1 + $(id) ))", &["id"]),
         ("echo $(( 1 + `id` ))", &["id", "echo *"]),
         ("((cat .env); ls)", &["cat .env", "ls"]),
@@ -214,6 +214,14 @@ fn what_is_unknown_is_opaque() {
     }
     let word = &parse("cat $D/.env").commands[0].args[0];
     assert!(word.could_be("/w/.env") && !word.could_be("/w/.envx") && word.is_opaque());
+    // What stands in a group of an extended glob does not narrow it.
+    for text in ["rm !(notes.md)", "rm *(a|b)c", "rm @(x|$(id))"] {
+        assert!(parse(text).commands.last().unwrap().args[0].could_be("anything-c"), "{text}");
+    }
+    // Where the shell was is not where it is.
+    let parsed = parse("d=$PWD; cd /tmp; rm $d/x $PWD/y");
+    assert!(parsed.commands[2].args[0].is_opaque());
+    assert_eq!(parsed.commands[2].args[1].text.as_deref(), Some("./y"));
     let word = &parse("cat .e*").commands[0].args[0];
     assert!(word.could_be(".env") && word.glob && !word.could_be("x"));
     assert!(!parse("cat '.e*'").commands[0].args[0].could_be(".env"));

@@ -60,6 +60,13 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("catchsegv", &[], 0),
     wrapper("flock", &["-w", "-E", "--timeout"], 1),
     wrapper("busybox", &[], 0),
+    wrapper("npx", &["-p", "--package", "-w", "--workspace"], 0),
+    wrapper("bunx", &["-p", "--package"], 0),
+    wrapper("uvx", &["-p", "--python", "--from", "--with"], 0),
+    wrapper("gosu", &[], 1),
+    wrapper("su-exec", &[], 1),
+    wrapper("setpriv", &[], 0),
+    wrapper("eatmydata", &[], 0),
     wrapper("toybox", &[], 0),
     wrapper("watch", &["-n", "--interval"], 0),
     Wrapper {
@@ -103,7 +110,11 @@ const SHELLS: [&str; 12] =
     ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash", "yash", "csh", "tcsh"];
 
 /// Programs with a reading of their own, below.
-const RUNNERS: [&str; 21] = [
+const RUNNERS: [&str; 25] = [
+    "cd",
+    "chdir",
+    "pushd",
+    "popd",
     "eval",
     "trap",
     "alias",
@@ -171,6 +182,7 @@ fn dispatch(state: &mut State, index: usize, program: &str) {
         return;
     }
     match program {
+        "cd" | "chdir" | "pushd" | "popd" => state.forget_places(),
         "eval" => script(state, index, &join(&args), Via::Script),
         "trap" | "alias" => {
             for arg in &args {

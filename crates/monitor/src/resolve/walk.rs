@@ -113,7 +113,7 @@ impl Walk {
         ResolveError::System { path: self.path_of(name), error: error.into() }
     }
 
-    fn go_to_root(&mut self) -> Result<(), ResolveError> {
+    fn restart(&mut self) -> Result<(), ResolveError> {
         let (directory, identity) = root()?;
         self.directory = directory;
         self.names.clear();
@@ -170,12 +170,12 @@ impl Walk {
         match self.process.special(&self.directory, &self.names, &name) {
             Some(Special::Root) => {
                 self.count_link(&name)?;
-                return self.go_to_root();
+                return self.restart();
             }
             Some(Special::Directory) => {
                 self.count_link(&name)?;
                 let base = self.base.clone();
-                self.go_to_root()?;
+                self.restart()?;
                 return self.queue(&base);
             }
             Some(Special::Descriptor(number)) => {
@@ -256,7 +256,7 @@ impl Walk {
             return self.follow_magic(name, &text);
         }
         if text.is_absolute() {
-            self.go_to_root()?;
+            self.restart()?;
         }
         if text.as_os_str().is_empty() {
             self.rest = Rest::Missing(vec![name]);
@@ -277,7 +277,7 @@ impl Walk {
         }
         let named = statat(CWD, text, AtFlags::empty());
         if named.is_ok_and(|named| identity(&named) == identity(&there)) {
-            self.go_to_root()?;
+            self.restart()?;
             return self.queue(text);
         }
         Err(ResolveError::OwnProcess { path: self.path_of(&name) })

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::*;
 use wardkeep_detect::effects::effects;
 use wardkeep_monitor::resolve::{Resolver, protected_set, resolve_for_command};
 use wardkeep_policy::protect::{
@@ -291,6 +292,8 @@ fn commands_that_write_protected_files_are_denied() {
     let scene = Scene::new();
     fs::hard_link(scene.at("ws/LocalGPT.md"), scene.at("ws/innocent.txt")).unwrap();
     symlink(POLICY, scene.at("ws/soft")).unwrap();
+    fs::create_dir_all(scene.at("far/away")).unwrap();
+    symlink("../far/away", scene.at("ws/jump")).unwrap();
     fs::write(scene.at("src/LocalGPT.md"), "evil").unwrap();
     fs::create_dir_all(scene.at("src/.claude")).unwrap();
     fs::write(scene.at("src/.claude/settings.json"), "evil").unwrap();
@@ -380,6 +383,28 @@ fn commands_that_write_protected_files_are_denied() {
             "env -C ROOT/ws rm SOUL.md",
             "cd sub && rm ../SOUL.md",
             "pushd /tmp; popd; echo x > LocalGPT.md",
+            "cd jump && cd .. && rm LocalGPT.md",
+            "echo x > ~+/LocalGPT.md",
+            "ln -s ROOT/ws x; rm x/LocalGPT.md",
+            "ln -s LocalGPT.md y && echo x > y",
+            "ln -s ROOT/state z && cat z/.device_key",
+            "cd ROOT/state && ls",
+            "cd ROOT/state; cat *",
+            "find ROOT -name .device_key -exec cat {} \\;",
+            "find ROOT -type f -exec cat {} +",
+            "rm !(notes.md)",
+            "rename s/Local/x/ *.md",
+            "gzip LocalGPT.md",
+            "npx prettier --write LocalGPT.md",
+            "python -c \"import os; os.open('LocalGPT.md', os.O_WRONLY)\"",
+            "perl -e 'rename \"a\", \"LocalGPT.md\"'",
+            "tee >(cat > LocalGPT.md) < notes.md",
+            "git checkout HEAD~1 LocalGPT.md",
+            "mv LocalGPT{,.bak}.md",
+            "rm -rf ../w*",
+            "sed -n 'w LocalGPT.md' notes.md",
+            "mv -t . ROOT/src/LocalGPT.md",
+            "sh -c 'cd ..; rm ws/LocalGPT.md'",
             // Other protected things.
             "echo x > SOUL.md",
             "echo x > .claude/settings.json",
@@ -447,6 +472,12 @@ fn what_cannot_be_told_is_a_warning() {
             "cat $D/.device_key",
             "x=LocalGPT.md ./run.sh",
             "f() { rm \"$1\"; }; f notes.md",
+            "echo x > ~root/LocalGPT.md",
+            "d=$PWD; cd /tmp; rm $d/LocalGPT.md",
+            "docker run -v $PWD:/w alpine rm /w/LocalGPT.md",
+            "make -f - <<< 'all:; rm LocalGPT.md'",
+            "$(which rm) LocalGPT.md",
+            "python -c \"f='LocalGPT.md'; open(f,'w')\"",
         ],
     );
 }
@@ -516,4 +547,45 @@ fn a_hit_says_what_and_where() {
     assert_eq!(hit.program.as_deref(), Some("cp"));
     assert_eq!(&text[hit.span.start..hit.span.end], "cp notes.md SOUL.md");
     assert!(hit.denial.to_string().contains("wardkeep apply"));
+}
+
+#[test]
+fn a_flood_of_paths_is_denied_in_time() {
+    let scene = Scene::new();
+    let start = std::time::Instant::now();
+    for unit in ["cp -r ROOT/src sub;", "cd sub;", "ln -s a b;", "rm x*;", "echo > a;", "cp a* .;"]
+    {
+        let command = unit.repeat(9000) + " rm LocalGPT.md";
+        let judged = scene.command(&command);
+        assert!(judged.hits.len() <= 1100, "{unit}");
+        eprintln!("{unit:?} {:?}", start.elapsed());
+        assert_eq!(judged.level, Level::Denied, "{unit}");
+    }
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Nothing in front of a denied command, beside it or around it makes it pass.
+    #[test]
+    fn company_does_not_help(
+        before in proptest::collection::vec(proptest::sample::select(vec![
+            "true; ", "ls && ", "cd sub; cd ..; ", "(cd /tmp); ", "x=1; ", "echo hi | cat; ", "false || ",
+            "if true; then :; fi; ", "f() { ls; }; ", "cd /nowhere; ", "cat <<E\nx\nE\n", "# note\n",
+            "sleep 1 & ", "{ :; }; ", "cd sub && cd - && ",
+        ]), 0..5),
+        wrapper in proptest::sample::select(vec!["", "env A=1 ", "sudo -n ", "time ", "nohup ", "! "]),
+        command in proptest::sample::select(vec![
+            "rm LocalGPT.md", "tee SOUL.md", "sed -i s/a/b/ IDENTITY.md", "cp a .localgpt_manifest.json",
+            "mv LocalGPT.md x", "dd of=LocalGPT.md", "cat ROOT/state/.device_key", "chmod 0 LocalGPT.md",
+        ]),
+        after in proptest::sample::select(vec!["", "; ls", " && true", " | cat", " & wait", " || :"]),
+    ) {
+        let scene = Scene::new();
+        // What runs only if something fails, or as the argument of a wrapper, still counts.
+        let text = format!("{}{wrapper}{command}{after}", before.concat());
+        let judged = scene.command(&text);
+        prop_assert_eq!(judged.level, Level::Denied, "{}", text);
+    }
 }

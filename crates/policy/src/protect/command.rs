@@ -5,50 +5,28 @@
 //! anything, and at most a warning comes of it. What holds against an agent that wants to get
 //! around it is confinement, or files of another owner.
 
+mod control;
 mod globs;
+mod words;
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use wardkeep_detect::effects::{
-    Access, Effect, EffectKind, Effects, Made, Mention, Target, Unknown,
-};
+use wardkeep_detect::effects::{Access, Effect, EffectKind, Effects, Made, Target, Unknown};
 use wardkeep_detect::finding::Span;
-use wardkeep_detect::shell::{Word, pattern_matches};
+use wardkeep_detect::shell::Word;
 
 use super::facts::{FileKind, PathFacts, Readings};
-use super::names::fold_name;
 use super::set::{Class, Denial, Operation, ProtectedSet, Redirect};
 
 /// Most directories that a command may be in at once; beyond it none is known.
 const MAX_DIRECTORIES: usize = 8;
+/// Most paths that are resolved for one command; beyond it nothing can be told, and is denied.
+const MAX_RESOLVED: usize = 20_000;
+/// Most hits that are told.
+const MAX_HITS: usize = 1024;
 /// Files of the state directory whose names alone are worth a warning.
 const STATE_NAMES: [&str; 2] = [".device_key", ".security_audit.jsonl"];
-/// Names under which this program answers.
-const OWN_NAMES: [&str; 4] = ["wardkeep", "soulguard", "localgpt", "aegx"];
-/// Its commands that change what is protected.
-const CONTROL: [&str; 18] = [
-    "sign",
-    "edit",
-    "apply",
-    "approve",
-    "protect",
-    "watch",
-    "release",
-    "restore",
-    "rollback",
-    "install",
-    "uninstall",
-    "config",
-    "purge",
-    "reset",
-    "sync",
-    "init",
-    "daemon",
-    "anchor",
-];
-/// Those of them that may be looked at: `config show`, `approvals list`.
-const LOOKING: [&str; 7] = ["show", "list", "status", "diff", "verify", "audit", "help"];
 
 /// How a command stands to the protected files; ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,7 +77,8 @@ pub type Resolve<'r> = dyn FnMut(&Path, &str, bool) -> Result<Readings, String> 
 /// Judges what a command would do to protected files.
 ///
 /// A write that resolves to a protected file, or by a glob to one that exists, is denied, and so
-/// is reading anything of the state directory. The mere name of a protected file is a warning, as
+/// is reading anything of the state directory, and a command that is too long to be read to its
+/// end. The mere name of a protected file is a warning, as
 /// is what cannot be told: a write to a computed name, a script that is not known. Reading the
 /// policy is no hit.
 #[must_use]
@@ -109,7 +88,15 @@ pub fn judge_command(
     resolve: &mut Resolve<'_>,
     set: &ProtectedSet,
 ) -> CommandJudgement {
-    let mut judge = Judge { around, resolve, set, hits: Vec::new(), seen: HashSet::new() };
+    let mut judge = Judge {
+        around,
+        resolver: resolve,
+        set,
+        hits: Vec::new(),
+        seen: HashSet::new(),
+        links: Vec::new(),
+        resolved: 0,
+    };
     let mut places: Vec<Option<Vec<Where>>> = vec![None; effects.directories.len()];
     for effect in effects.effects.iter().filter(|effect| !effect.remote) {
         let index = effect.directory;
@@ -134,14 +121,44 @@ type Where = Option<PathBuf>;
 
 struct Judge<'a, 'r> {
     around: &'a Surroundings<'a>,
-    resolve: &'a mut Resolve<'r>,
+    resolver: &'a mut Resolve<'r>,
     set: &'a ProtectedSet,
     hits: Vec<Hit>,
     seen: HashSet<(Level, String, Span)>,
+    /// Links that the command itself makes: where, and to what.
+    links: Vec<(PathBuf, PathBuf)>,
+    resolved: usize,
 }
 
 impl Judge<'_, '_> {
+    /// Resolves a path as it will be once the command has made its links.
+    fn resolve(&mut self, base: &Path, text: &str, follow: bool) -> Result<Readings, String> {
+        self.resolved += 1;
+        if self.resolved > MAX_RESOLVED {
+            return Err(format!("the command names more than {MAX_RESOLVED} paths"));
+        }
+        let readings = (self.resolver)(base, text, follow)?;
+        let path = clean(&base.join(text));
+        let through = self.links.iter().rev().find_map(|(link, to)| {
+            let rest = path.strip_prefix(link).ok()?;
+            let whole = !rest.as_os_str().is_empty() || follow;
+            whole.then(|| if rest.as_os_str().is_empty() { to.clone() } else { to.join(rest) })
+        });
+        match through {
+            Some(through) => {
+                let other = (self.resolver)(Path::new("/"), &through.to_string_lossy(), follow)?;
+                Ok(Readings { literal: readings.literal, cleaned: Some(other.literal) })
+            }
+            None => Ok(readings),
+        }
+    }
+
     fn hit(&mut self, level: Level, denial: Denial, effect: Option<&Effect>, span: Span) {
+        // The first hits are kept; one of the highest level always is.
+        let higher = self.hits.iter().all(|hit| hit.level < level);
+        if self.hits.len() >= MAX_HITS && !higher {
+            return;
+        }
         if self.seen.insert((level, denial.what.clone(), span)) {
             let program = effect.and_then(|effect| effect.program.clone());
             self.hits.push(Hit { level, denial, program, span });
@@ -166,7 +183,7 @@ impl Judge<'_, '_> {
                     Made::IfPossible => !exists,
                     Made::Perhaps => true,
                 };
-                next.push(there);
+                next.extend(there);
                 if stays {
                     next.push(place.clone());
                 }
@@ -182,20 +199,26 @@ impl Judge<'_, '_> {
         here
     }
 
-    fn step(&mut self, from: Option<&Path>, to: &Word) -> (Where, bool) {
-        let Some(text) = self.literal(to) else { return (None, false) };
+    /// Where a change of directory leads: shells go up by the names that they came by, the kernel
+    /// goes up from where links lead. And whether there is a directory.
+    fn step(&mut self, from: Option<&Path>, to: &Word) -> (Vec<Where>, bool) {
+        let Some(text) = self.literal(to) else { return (vec![None], false) };
         let base = match from {
             Some(base) => base,
             None if text.starts_with('/') => Path::new("/"),
-            None => return (None, false),
+            None => return (vec![None], false),
         };
-        match (self.resolve)(base, &text, true) {
-            Ok(readings) => {
-                let exists = readings.literal.kind == FileKind::Directory;
-                (Some(readings.literal.path), exists)
-            }
-            Err(_) => (None, false),
+        let named = clean(&base.join(&text));
+        let Ok(readings) = self.resolve(base, &text, true) else { return (vec![None], false) };
+        let exists = readings.all().any(|facts| facts.kind == FileKind::Directory);
+        let mut places = vec![Some(named.clone())];
+        let same = self
+            .resolve(Path::new("/"), &named.to_string_lossy(), true)
+            .is_ok_and(|other| other.literal.path == readings.literal.path);
+        if !same {
+            places.push(Some(readings.literal.path));
         }
+        (places, exists)
     }
 
     /// The text of a word that is known, with `~` written out.
@@ -206,11 +229,17 @@ impl Judge<'_, '_> {
 
     fn without_tilde(&self, text: &str) -> Option<String> {
         let Some(rest) = text.strip_prefix('~') else { return Some(text.to_owned()) };
-        if !rest.is_empty() && !rest.starts_with('/') {
-            // The home of somebody else, or a file that is called so.
-            return Some(text.to_owned());
+        let (who, below) = match rest.find('/') {
+            Some(slash) => rest.split_at(slash),
+            None => (rest, ""),
+        };
+        match who {
+            "" => Some(format!("{}{below}", self.around.home?.display())),
+            // Where the shell is.
+            "+" => Some(format!(".{below}")),
+            // Where it was, or the home of somebody else.
+            _ => None,
         }
-        Some(format!("{}{rest}", self.around.home?.display()))
     }
 
     fn effect(&mut self, effect: &Effect, here: &[Where]) {
@@ -219,8 +248,20 @@ impl Judge<'_, '_> {
                 for place in here {
                     self.file(effect, *access, target, place.as_deref());
                 }
+                if *access == Access::Replace && effect.program.as_deref() == Some("ln") {
+                    here.iter().flatten().for_each(|place| self.link(target, place));
+                }
             }
             EffectKind::Run { program, arguments } => self.run(effect, program, arguments),
+            EffectKind::Opaque(Unknown::Rest) => {
+                let denial = Denial {
+                    what: String::new(),
+                    class: Class::Unknown,
+                    why: "the command is too long to be judged to its end".to_owned(),
+                    next: "run it in parts, or as a script".to_owned(),
+                };
+                self.hit(Level::Denied, denial, Some(effect), effect.span);
+            }
             EffectKind::Opaque(unknown) => {
                 let why = match unknown {
                     Unknown::Program => "which program runs cannot be told",
@@ -237,32 +278,23 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// This program's own commands that change protection.
-    fn run(&mut self, effect: &Effect, program: &Word, arguments: &[Word]) {
-        let name = program.text.as_deref().unwrap_or_default();
-        let name = fold_name(name.rsplit('/').next().unwrap_or_default());
-        if !OWN_NAMES.contains(&name.trim_end_matches(".exe")) {
-            return;
+    /// A link that the command makes: what it does later may go through it.
+    fn link(&mut self, target: &Target, here: &Path) {
+        let Some(text) = self.literal(&target.word) else { return };
+        let at = here.join(&text);
+        for source in target.sources.iter().take(MAX_DIRECTORIES) {
+            let Some(to) = self.literal(source) else { continue };
+            let name = to.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+            if self.links.len() > MAX_HITS {
+                return;
+            }
+            for link in [at.clone(), at.join(name)] {
+                // A relative link starts where it lies; a hard link where it was made.
+                let beside = link.parent().unwrap_or(here).join(&to);
+                self.links.push((clean(&link), clean(&beside)));
+                self.links.push((clean(&link), clean(&here.join(&to))));
+            }
         }
-        let operands: Vec<&Word> = arguments
-            .iter()
-            .filter(|word| !word.text.as_deref().is_some_and(|text| text.starts_with('-')))
-            .take(4)
-            .collect();
-        let is = |word: &&&Word, list: &[&str]| {
-            word.text.as_deref().is_some_and(|text| list.contains(&text))
-        };
-        let control = operands.iter().find(|word| is(word, &CONTROL) || word.text.is_none());
-        let looks = operands.iter().any(|word| is(&word, &LOOKING));
-        let Some(command) = control.filter(|_| !looks) else { return };
-        let what = format!("{name} {}", command.text.as_deref().unwrap_or("…"));
-        let denial = Denial {
-            class: Class::ControlPlane,
-            why: format!("`{what}` changes what is protected"),
-            next: "the owner runs it, outside of a session".to_owned(),
-            what,
-        };
-        self.hit(Level::Denied, denial, Some(effect), effect.span);
     }
 
     fn file(&mut self, effect: &Effect, access: Access, target: &Target, here: Option<&Path>) {
@@ -297,12 +329,12 @@ impl Judge<'_, '_> {
             None => return self.by_name(effect, operation, &target.word),
         };
         if !target.sources.is_empty()
-            && let Ok(readings) = (self.resolve)(base, text, true)
+            && let Ok(readings) = self.resolve(base, text, true)
             && readings.literal.kind == FileKind::Directory
         {
             let directory = readings.literal.path;
             for source in &target.sources {
-                self.put_into_directory(effect, operation, &directory, source, base);
+                self.put_into(effect, operation, &directory, source, base);
             }
             return;
         }
@@ -310,7 +342,7 @@ impl Judge<'_, '_> {
     }
 
     fn judge(&mut self, effect: &Effect, operation: Operation, base: &Path, text: &str) {
-        match (self.resolve)(base, text, operation.follows_link()) {
+        match self.resolve(base, text, operation.follows_link()) {
             Ok(readings) => {
                 let judged = self.set.judge(operation, &readings, Redirect::Impossible);
                 if let Some(denial) = judged.denial() {
@@ -325,7 +357,7 @@ impl Judge<'_, '_> {
     }
 
     /// A file that is put into a directory under its own name.
-    fn put_into_directory(
+    fn put_into(
         &mut self,
         effect: &Effect,
         operation: Operation,
@@ -352,7 +384,7 @@ impl Judge<'_, '_> {
             return self.warn(Class::Unknown, "", why, Some(effect), effect.span);
         };
         let base = here.unwrap_or(Path::new("/"));
-        let readings = match (self.resolve)(base, &text, true) {
+        let readings = match self.resolve(base, &text, true) {
             Ok(readings) => readings,
             Err(reason) => {
                 let denial = Denial::unresolved(&text, &reason);
@@ -397,106 +429,28 @@ impl Judge<'_, '_> {
             for root in [directory.path.join(&name), directory.path.clone()] {
                 let Ok(below) = path.strip_prefix(&root) else { continue };
                 let inside = format!("{}/{}", text.trim_end_matches('/'), below.display());
-                let there = (self.resolve)(base, &inside, true);
+                let there = self.resolve(base, &inside, true);
                 if there.is_ok_and(|there| there.literal.exists()) {
                     self.judge(effect, Operation::Write, Path::new("/"), &path.to_string_lossy());
                 }
             }
         }
     }
+}
 
-    /// A path in a directory that is not known: only its name can be compared.
-    fn by_name(&mut self, effect: &Effect, operation: Operation, word: &Word) {
-        let Some(text) = word.text.as_deref() else { return };
-        let folded = fold_name(text.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
-        let named = self.set.named(&folded).map(|(class, shown)| (class, shown.to_owned()));
-        if let Some((class, shown)) = named.filter(|_| !operation.only_reads()) {
-            let why = format!("`{text}` may be `{shown}`: in which directory cannot be told");
-            self.warn(class, &shown, why, Some(effect), effect.span);
+/// A path with `.` and `x/..` taken out of its text.
+fn clean(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::CurDir => {}
+            other => out.push(other),
         }
     }
-
-    /// A name that is computed: it may be a protected one.
-    fn computed(
-        &mut self,
-        effect: &Effect,
-        operation: Operation,
-        word: &Word,
-        here: Option<&Path>,
-    ) {
-        let pattern = word.pattern.to_lowercase();
-        let told = pattern.chars().any(|sign| !matches!(sign, '*' | '?' | '/' | '.'));
-        if !told {
-            if !operation.only_reads() {
-                let why = "a file is changed whose name cannot be told".to_owned();
-                self.warn(Class::Unknown, "", why, Some(effect), effect.span);
-            }
-            return;
-        }
-        let mut found = None;
-        for (path, class, shown) in self.set.paths() {
-            if operation.only_reads() && class != Class::State {
-                continue;
-            }
-            let mut spellings = vec![path.to_string_lossy().to_lowercase()];
-            if let Some(below) = here.and_then(|here| path.strip_prefix(here).ok()) {
-                let below = below.to_string_lossy().to_lowercase();
-                spellings.push(format!("./{below}"));
-                spellings.push(below);
-            }
-            if class == Class::State {
-                for name in STATE_NAMES {
-                    spellings.push(path.join(name).to_string_lossy().to_lowercase());
-                }
-            } else if let Some(name) = path.file_name().filter(|_| class != Class::AgentSettings) {
-                spellings.push(name.to_string_lossy().to_lowercase());
-            }
-            if spellings.iter().any(|spelling| pattern_matches(&pattern, spelling)) {
-                found = Some((class, shown.to_owned()));
-                break;
-            }
-        }
-        if let Some((class, shown)) = found {
-            let why = format!("a computed name may be `{shown}`");
-            self.warn(class, &shown, why, Some(effect), effect.span);
-        }
-    }
-
-    /// A name that stands in the command without a known effect.
-    fn mention(&mut self, mention: &Mention) {
-        let found = match mention.word.text.as_deref() {
-            Some(text) if !mention.word.glob => self.names(text),
-            _ => {
-                let pattern = mention.word.pattern.to_lowercase();
-                let last = pattern.rsplit('/').next().unwrap_or_default();
-                // A pattern of which little is known names everything, and so nothing.
-                let telling = last.chars().filter(|sign| sign.is_alphanumeric()).count() >= 3;
-                let names = self.set.paths().filter(|(_, class, _)| *class != Class::AgentSettings);
-                let mut named = names.filter_map(|(path, class, shown)| {
-                    let name = path.file_name()?.to_string_lossy().to_lowercase();
-                    (telling && pattern_matches(last, &name)).then(|| (class, shown.to_owned()))
-                });
-                named.next()
-            }
-        };
-        if let Some((class, shown)) = found {
-            let why = format!("the command names `{shown}`; what it does with it cannot be told");
-            self.warn(class, &shown, why, None, mention.span);
-        }
-    }
-
-    fn names(&self, text: &str) -> Option<(Class, String)> {
-        let folded = fold_name(text.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
-        if let Some((class, shown)) = self.set.named(&folded) {
-            return Some((class, shown.to_owned()));
-        }
-        let written = self.without_tilde(text)?;
-        let state = self.set.state();
-        let inside = Path::new(&written).starts_with(state)
-            && !Path::new(&written).starts_with(self.set.workspace());
-        (inside || STATE_NAMES.contains(&folded.as_str()))
-            .then(|| (Class::State, "the state directory".to_owned()))
-    }
+    out
 }
 
 fn operation(access: Access, target: &Target) -> Operation {

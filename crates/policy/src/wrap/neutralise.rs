@@ -145,7 +145,8 @@ impl Search<'_> {
             let end = at + character.len_utf8();
             let seen = self.at(at);
             self.seen[at % self.seen.len()] = 0;
-            if seen != 0 || !character.is_ascii() || may_open(bytes[at]) {
+            // Where nothing is followed, only a sign that opens matters.
+            if seen != 0 || signs::is_opening(character) {
                 self.read(seen, signs::read(character), at..end);
             }
             if is_lead(bytes[at]) {

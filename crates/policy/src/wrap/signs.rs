@@ -161,6 +161,7 @@ pub(super) fn is_opening(character: char) -> bool {
             | '\u{fe64}'
             | '\u{ff1c}'
             | '\u{1d236}'
+            | '\u{e003c}'
     )
 }
 

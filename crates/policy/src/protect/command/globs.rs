@@ -8,7 +8,7 @@ use wardkeep_detect::shell::{Word, pattern_matches};
 
 use super::super::facts::FileKind;
 use super::super::set::Operation;
-use super::Judge;
+use super::{Judge, STATE_NAMES};
 
 /// A glob: the directory in front of it as a text, and the components from the first that has a
 /// sign of a glob.
@@ -106,6 +106,7 @@ impl Judge<'_, '_> {
         };
         // All that lies in a protected directory is protected.
         self.judge_below(effect, operation, &root, &glob);
+        self.search(effect, &path, &glob);
         let protected: Vec<PathBuf> = self.set.paths().map(|(path, ..)| path).collect();
         for protected in protected {
             let Ok(below) = protected.strip_prefix(&path) else { continue };
@@ -127,8 +128,21 @@ impl Judge<'_, '_> {
         }
     }
 
+    /// A search that reaches into the state directory.
+    fn search(&mut self, effect: &Effect, from: &Path, glob: &Glob) {
+        let Some(pattern) = glob.components.last().filter(|_| glob.dots) else { return };
+        if !self.set.state().starts_with(from) || self.set.state() == from {
+            return;
+        }
+        let state = self.set.state().to_path_buf();
+        if let Some(name) = STATE_NAMES.iter().find(|name| pattern_matches(pattern, name)) {
+            let path = state.join(name).to_string_lossy().into_owned();
+            self.judge(effect, Operation::Read, Path::new("/"), &path);
+        }
+    }
+
     fn judge_directory(&mut self, effect: &Effect, operation: Operation, path: &Path, name: &str) {
-        let there = (self.resolve)(Path::new("/"), &path.to_string_lossy(), true);
+        let there = self.resolve(Path::new("/"), &path.to_string_lossy(), true);
         if there.is_ok_and(|there| there.literal.kind == FileKind::Directory) {
             self.judge(effect, operation, Path::new("/"), name);
         }
@@ -162,7 +176,8 @@ impl Judge<'_, '_> {
             // Only what the source directory has is copied; deeper globs are not looked into.
             let there = from.join(below);
             let has = glob.components.len() > 1
-                || (self.resolve)(Path::new("/"), &there.to_string_lossy(), true)
+                || self
+                    .resolve(Path::new("/"), &there.to_string_lossy(), true)
                     .is_ok_and(|there| there.literal.exists());
             if fits && has {
                 self.judge(effect, operation, Path::new("/"), &path.to_string_lossy());
@@ -179,7 +194,7 @@ impl Judge<'_, '_> {
             None => return None,
         };
         let text = if text.is_empty() { ".".to_owned() } else { text };
-        let readings = (self.resolve)(&base, &text, true).ok()?;
+        let readings = self.resolve(&base, &text, true).ok()?;
         Some((base.join(text), readings.literal.path))
     }
 
@@ -188,7 +203,7 @@ impl Judge<'_, '_> {
         // Any name that fits stands for all: what counts is the directory.
         let name = plain(&pattern.replace(['*', '?', '[', ']'], "x"));
         let path = root.join(name);
-        if let Ok(readings) = (self.resolve)(Path::new("/"), &path.to_string_lossy(), true) {
+        if let Ok(readings) = self.resolve(Path::new("/"), &path.to_string_lossy(), true) {
             let inside = readings.all().any(|facts| {
                 self.set.inside_state(facts)
                     || self.set.covers_parent(facts) && !operation.only_reads()
@@ -202,7 +217,7 @@ impl Judge<'_, '_> {
     /// A path that a glob names only if it is there.
     fn judge_existing(&mut self, effect: &Effect, operation: Operation, path: &Path) {
         let text = path.to_string_lossy().into_owned();
-        let there = (self.resolve)(Path::new("/"), &text, false);
+        let there = self.resolve(Path::new("/"), &text, false);
         if there.is_ok_and(|there| there.literal.kind != FileKind::Missing) {
             self.judge(effect, operation, Path::new("/"), &text);
         }
