@@ -7,6 +7,7 @@ mod anchors;
 mod bitmap;
 pub mod effects;
 pub mod finding;
+pub mod leak;
 pub mod rules;
 pub mod scan;
 pub mod secrets;

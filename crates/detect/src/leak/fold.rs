@@ -1,0 +1,234 @@
+//! Letters as they are compared: case, accents, look-alikes, digits for letters and everything
+//! between the letters folded away.
+//!
+//! A text and the prompt it may repeat go through the same folding, so it need not be reversible
+//! and need not be right about a language: it only has to send every way of writing the same
+//! letter to the same symbol.
+
+use std::sync::LazyLock;
+
+use unicode_normalization::char::{decompose_compatible, is_combining_mark};
+
+/// Bits of one symbol; letters are 0 to 25, parts of other characters anything below 32.
+pub(super) const BITS: u32 = 5;
+
+/// Not a letter.
+const NONE: u8 = 255;
+/// A sign that stands for a letter between letters only.
+const BETWEEN: u8 = 128;
+/// A letter of another script.
+const OTHER: u8 = 254;
+
+const ASCII: [u8; 128] = {
+    let mut table = [NONE; 128];
+    let mut at = 0;
+    while at < 26 {
+        // A vertical stroke is a vertical stroke.
+        let symbol = if at == b'l' - b'a' { b'i' - b'a' } else { at };
+        table[(b'a' + at) as usize] = symbol;
+        table[(b'A' + at) as usize] = symbol;
+        at += 1;
+    }
+    let digits = *b"oizeasgtbg";
+    let mut digit = 0;
+    while digit < 10 {
+        table[b'0' as usize + digit] = digits[digit] - b'a';
+        digit += 1;
+    }
+    table[b'@' as usize] = BETWEEN;
+    table[b'$' as usize] = BETWEEN | (b's' - b'a');
+    table[b'!' as usize] = BETWEEN | (b'i' - b'a');
+    table[b'|' as usize] = BETWEEN | (b'i' - b'a');
+    table
+};
+
+const NEAR: u32 = 0x80;
+const NEAR_END: u32 = 0x590;
+
+/// Latin with signs, Greek, Cyrillic and Armenian, which are looked up often.
+static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    (NEAR..NEAR_END).map(|code| char::from_u32(code).map_or(NONE, near_symbol)).collect()
+});
+
+/// Gives the symbols of every letter of a token, each with the bytes its character takes up.
+///
+/// Digits count as letters where there are letters beside them: a number is no word.
+pub(super) fn fold(token: &str, mut symbol: impl FnMut(u8, usize, usize)) {
+    let bytes = token.as_bytes();
+    if token.is_ascii() {
+        if bytes.iter().any(u8::is_ascii_alphabetic) {
+            for (at, byte) in bytes.iter().enumerate() {
+                let folded = ASCII[usize::from(*byte)];
+                if folded < 26 {
+                    symbol(folded, at, at + 1);
+                } else if folded != NONE && between(bytes, at) {
+                    symbol(folded & !BETWEEN, at, at + 1);
+                }
+            }
+        }
+        return;
+    }
+    let letters = token.chars().any(char::is_alphabetic) || token.chars().any(is_tag);
+    if !letters {
+        return;
+    }
+    for (at, character) in token.char_indices() {
+        let end = at + character.len_utf8();
+        if let Ok(byte) = u8::try_from(character)
+            && byte.is_ascii()
+        {
+            let folded = ASCII[usize::from(byte)];
+            if folded < 26 {
+                symbol(folded, at, end);
+            } else if folded != NONE && between(bytes, at) {
+                symbol(folded & !BETWEEN, at, end);
+            }
+        } else {
+            wide(character, &mut |folded| symbol(folded, at, end));
+        }
+    }
+}
+
+/// The symbols of a text, which need not be one token.
+pub(super) fn letters(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for token in text.split_ascii_whitespace() {
+        fold(token, |symbol, _, _| out.push(symbol));
+    }
+    out
+}
+
+fn between(bytes: &[u8], at: usize) -> bool {
+    let letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'@' | b'$');
+    at > 0 && letter(&bytes[at - 1]) && bytes.get(at + 1).is_some_and(letter)
+}
+
+fn is_tag(character: char) -> bool {
+    matches!(character, '\u{e0021}'..='\u{e007e}')
+}
+
+fn wide(character: char, symbol: &mut impl FnMut(u8)) {
+    let code = u32::from(character);
+    match code {
+        NEAR..NEAR_END => match TABLE[(code - NEAR) as usize] {
+            NONE => {}
+            OTHER => other(lower(character), symbol),
+            folded => symbol(folded),
+        },
+        // Punctuation, marks without width, selectors, private use.
+        0x2000..=0x206f | 0xe000..=0xf8ff | 0xfe00..=0xfe0f | 0xfeff | 0xe0100..=0xe01ef => {}
+        0x3041..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7a3 => {
+            other(character, symbol);
+        }
+        0xff01..=0xff5e => ascii(code - 0xfee0, symbol),
+        0xe0021..=0xe007e => ascii(code - 0xe0000, symbol),
+        _ => rare(character, symbol),
+    }
+}
+
+fn ascii(code: u32, symbol: &mut impl FnMut(u8)) {
+    let folded = ASCII[(code & 0x7f) as usize];
+    if folded < 26 {
+        symbol(folded);
+    }
+}
+
+/// A letter of another script counts for three: it says as much.
+fn other(character: char, symbol: &mut impl FnMut(u8)) {
+    let [first, second, third, _] = u32::from(character).wrapping_mul(0x9e37_79b1).to_be_bytes();
+    for byte in [first, second, third] {
+        symbol(byte >> 3);
+    }
+}
+
+fn rare(character: char, symbol: &mut impl FnMut(u8)) {
+    let mut plain = [0_u8; 4];
+    let mut count = 0;
+    decompose_compatible(character, |part| {
+        if part.is_ascii_alphanumeric() && count < plain.len() {
+            plain[count] = ASCII[part as usize];
+            count += 1;
+        }
+    });
+    if count > 0 {
+        plain[..count].iter().for_each(|folded| symbol(*folded));
+    } else if let Some(letter) = small_capital(character).or_else(|| look_alike(character)) {
+        ascii(u32::from(letter), symbol);
+    } else if character.is_alphabetic() && !is_combining_mark(character) {
+        other(lower(character), symbol);
+    }
+}
+
+fn near_symbol(character: char) -> u8 {
+    let mut base = None;
+    decompose_compatible(character, |part| {
+        if base.is_none() && !is_combining_mark(part) {
+            base = Some(part);
+        }
+    });
+    let Some(base) = base.filter(|base| base.is_alphanumeric()) else { return NONE };
+    if base.is_ascii() {
+        return ASCII[base as usize];
+    }
+    match small_capital(base).or_else(|| look_alike(base)) {
+        Some(letter) => ASCII[letter as usize],
+        None => OTHER,
+    }
+}
+
+/// The ASCII letter that a letter of either case looks like.
+fn look_alike(character: char) -> Option<char> {
+    let upper = character.to_uppercase().next().unwrap_or(character);
+    [lower(character), upper].into_iter().find_map(|letter| {
+        let mut buffer = [0; 4];
+        let mut skeleton =
+            unicode_security::confusable_detection::skeleton(letter.encode_utf8(&mut buffer));
+        let first = skeleton.next()?;
+        (skeleton.next().is_none() && first.is_ascii_alphabetic()).then_some(first)
+    })
+}
+
+fn lower(character: char) -> char {
+    character.to_lowercase().next().unwrap_or(character)
+}
+
+fn small_capital(character: char) -> Option<char> {
+    const CAPITALS: &str = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡxʏᴢ";
+    let at = CAPITALS.chars().position(|known| known == character && !known.is_ascii())?;
+    char::from_u32(u32::from(b'a') + u32::try_from(at).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(text: &str) -> String {
+        letters(text).into_iter().map(|symbol| char::from(b'a' + symbol)).collect()
+    }
+
+    #[test]
+    fn one_letter_in_many_ways() {
+        for text in [
+            "harbour", "HARBOUR", "h a r b o u r", "h.a-r_b/o:u r", "h4rb0ur", "h@rbour",
+            "hárböùr", "ｈａｒｂｏｕｒ", "hаrbоur", "𝐡𝐚𝐫𝐛𝐨𝐮𝐫", "ⓗⓐⓡⓑⓞⓤⓡ", "ʜᴀʀʙᴏᴜʀ",
+            "har\u{200b}bo\u{ad}ur", "h\u{301}\u{302}arbour",
+            "\u{e0068}\u{e0061}\u{e0072}\u{e0062}\u{e006f}\u{e0075}\u{e0072}",
+        ] {
+            assert_eq!(word(text), "harbour", "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_no_words() {
+        assert_eq!(word("2019, 35 % and 1. harbour"), "andharbour");
+        assert_eq!(word("🙂 — … ₿"), "");
+    }
+
+    #[test]
+    fn other_scripts_are_kept_apart_and_fold_case() {
+        assert_eq!(letters("ПРИВЕТ МИР"), letters("привет, мир"));
+        assert_ne!(letters("привет"), letters("мирное"));
+        assert_eq!(letters("提示词").len(), 9);
+        assert_ne!(letters("提示词"), letters("提示语"));
+    }
+}

@@ -1,0 +1,222 @@
+//! Sentences in which a model speaks of its own prompt, word by word.
+
+use super::evidence::{Count, Rule, Signal};
+use super::words::*;
+
+/// One word of a phrase.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// A word with one of these meanings.
+    Is(Meaning),
+    /// Up to three words with one of these meanings, or none.
+    May(Meaning),
+    /// Up to so many words of any kind before the next step.
+    Any(u8),
+    /// A word with none of these meanings.
+    Not(Meaning),
+}
+
+use Step::{Any, Is, May, Not};
+
+#[derive(Debug)]
+struct Phrase {
+    rule: &'static Rule,
+    weight: f32,
+    /// Whether what follows in the same paragraph belongs to it.
+    tail: bool,
+    steps: &'static [Step],
+}
+
+pub(super) static ANNOUNCED: Rule = Rule {
+    id: "leak.announced",
+    reason: "The answer announces or quotes its own prompt.",
+};
+static RULES_TOLD: Rule =
+    Rule { id: "leak.rules-told", reason: "The answer tells what its own rules are." };
+static RECEIVED: Rule =
+    Rule { id: "leak.received", reason: "The answer speaks of instructions that it was given." };
+static HABIT: Rule =
+    Rule { id: "leak.habit", reason: "The answer names what it uses inside when it works." };
+static MECHANISM: Rule =
+    Rule { id: "leak.mechanism", reason: "The answer explains how it is built inside." };
+static IDENTITY: Rule =
+    Rule { id: "leak.identity", reason: "The answer repeats an identity as prompts state it." };
+static HEAD: Rule =
+    Rule { id: "leak.head", reason: "The answer begins as prompts of model makers do." };
+static TOOL_LIST: Rule =
+    Rule { id: "leak.tool-list", reason: "The answer lists the tools that it was given." };
+
+/// No leak: the answer writes a prompt for somebody, as it was asked to.
+pub(super) static DRAFT: Rule = Rule { id: "leak.draft", reason: "The answer drafts a prompt." };
+
+const OWN: Meaning = WHOLE | SYSTEM;
+const AFTER: Meaning = SAY | BE | COLON;
+
+const fn phrase(rule: &'static Rule, weight: f32, tail: bool, steps: &'static [Step]) -> Phrase {
+    Phrase { rule, weight, tail, steps }
+}
+
+static PHRASES: &[Phrase] = &[
+    phrase(&ANNOUNCED, 0.6, true, &[Is(HERE), Any(5), Is(MY), May(OWN), Is(PROMPT)]),
+    phrase(&ANNOUNCED, 0.6, true, &[Is(HERE), Any(2), Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | MESSAGE)]),
+    phrase(&RULES_TOLD, 0.4, true, &[Is(HERE), May(BE), Is(MY), May(WHOLE), Is(RULES)]),
+    phrase(&ANNOUNCED, 0.3, false, &[Is(HERE), May(BE), Is(THE), May(WHOLE), Is(SYSTEM), Is(PROMPT | MESSAGE | RULES)]),
+    phrase(&ANNOUNCED, 0.6, true, &[Is(MY), May(OWN), Is(PROMPT), May(SECTION | MESSAGE), Is(COLON | QUOTE)]),
+    phrase(&ANNOUNCED, 0.6, true, &[Is(MY), May(OWN), Is(PROMPT), May(SECTION | MESSAGE | BE), Is(SAY), Not(PRIVATE)]),
+    phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(OWN), Is(PROMPT), Is(BE), Not(PRIVATE | SAY)]),
+    phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | RULE | MESSAGE), Is(AFTER), Not(PRIVATE)]),
+    phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(OWN), Is(TITLE), Is(SECTION), Is(AFTER), Not(PRIVATE)]),
+    phrase(&ANNOUNCED, 0.5, true, &[Is(ACCORDING), Any(2), Is(MY), May(OWN), Is(PROMPT)]),
+    phrase(&ANNOUNCED, 0.55, true, &[Is(SYSTEM), Is(PROMPT | MESSAGE | RULES), Any(1), Is(I), May(AM | HAVE), Is(TOLD)]),
+    phrase(&ANNOUNCED, 0.3, false, &[Is(SYSTEM), Is(PROMPT | MESSAGE), Is(SAY)]),
+    phrase(&RULES_TOLD, 0.4, true, &[Is(MY), May(WHOLE), Is(RULES), Is(SAY | COLON), Not(PRIVATE)]),
+    phrase(&RULES_TOLD, 0.35, true, &[Is(MY), May(WHOLE), Is(RULES), Is(BE), Not(PRIVATE)]),
+    phrase(&RULES_TOLD, 0.4, true, &[Is(ONE), Is(OF), Is(MY), May(OWN), Is(RULES), Is(AFTER)]),
+    phrase(&RULES_TOLD, 0.55, true, &[Is(ONE), Is(OF), Is(MY), May(OWN), Is(RULES), Is(AFTER), Is(COLON | QUOTE | NEVER | DO | ALWAYS)]),
+    phrase(&RULES_TOLD, 0.3, false, &[Is(ACCORDING), Any(2), Is(MY), May(OWN), Is(RULES)]),
+    phrase(&RECEIVED, 0.25, false, &[Is(I), May(AM | HAVE), Is(TOLD), Is(TO)]),
+    phrase(&RECEIVED, 0.35, false, &[Is(RULES | PROMPT), Any(1), Is(I), May(AM | HAVE), Is(TOLD)]),
+    phrase(&HABIT, 0.55, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(SIGNAL)]),
+    phrase(&HABIT, 0.3, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(NAME)]),
+    phrase(&MECHANISM, 0.4, true, &[Is(HOW), Is(MY), May(OWN), Is(TITLE | SYSTEM), Any(2), Is(WORKS)]),
+    phrase(&IDENTITY, 0.55, false, &[Is(I | YOU), May(BE | AM), Is(A), Any(4), Is(ASSISTANT), Is(RUNNING), Is(INSIDE)]),
+    phrase(&IDENTITY, 0.3, false, &[Is(I | YOU), May(BE | AM), Is(A), Any(4), Is(ASSISTANT), Is(RUNNING), Is(WHERE)]),
+    phrase(&HEAD, 0.45, true, &[Is(YOU), May(BE), Any(4), Is(LANGUAGE), Is(ASSISTANT), Is(TRAINED)]),
+    phrase(&HEAD, 0.3, false, &[Is(KNOWLEDGE), Is(CUTOFF), Is(COLON)]),
+    phrase(&TOOL_LIST, 0.25, false, &[Is(I), Is(HAVE), Any(2), Is(THE), Is(FOLLOWING), Is(TOOLS)]),
+    phrase(&TOOL_LIST, 0.2, false, &[Is(MY), Any(1), Is(TOOLS), Is(AFTER)]),
+    phrase(&DRAFT, 0.0, false, &[Is(HERE), May(BE), Is(AN), Any(4), Is(PROMPT)]),
+    phrase(&DRAFT, 0.0, false, &[Is(EXAMPLE), Any(2), Is(PROMPT)]),
+    phrase(&DRAFT, 0.0, false, &[Is(YOUR), May(OWN | EXAMPLE), Is(PROMPT)]),
+];
+
+/// Everything that a phrase can begin with.
+const FIRST: Meaning = {
+    let mut all = 0;
+    let mut at = 0;
+    while at < PHRASES.len() {
+        if let Is(meaning) = PHRASES[at].steps[0] {
+            all |= meaning;
+        }
+        at += 1;
+    }
+    all
+};
+
+/// Phrases that are followed at the same time.
+const MOST: usize = 32;
+
+#[derive(Debug, Clone, Copy)]
+struct Thread {
+    phrase: usize,
+    step: usize,
+    /// Words that the present step has taken.
+    taken: u8,
+    start: usize,
+}
+
+/// The phrases that have begun.
+#[derive(Debug, Default)]
+pub(super) struct Phrases {
+    threads: Vec<Thread>,
+    negated: bool,
+}
+
+impl Phrases {
+    /// A sentence ends.
+    pub(super) fn sentence(&mut self) {
+        self.threads.clear();
+        self.negated = false;
+    }
+
+    /// The next word, from `start` to `end`.
+    #[inline]
+    pub(super) fn word(&mut self, meaning: Meaning, start: usize, end: usize, out: &mut Vec<Signal>) {
+        if !self.threads.is_empty() {
+            self.follow(meaning, end, out);
+        }
+        if meaning & (FIRST | NOT | BUT | COLON) != 0 {
+            self.begin(meaning, start);
+        }
+    }
+
+    fn follow(&mut self, meaning: Meaning, end: usize, out: &mut Vec<Signal>) {
+        self.threads.retain_mut(|thread| {
+            let phrase = &PHRASES[thread.phrase];
+            if !advance(phrase.steps, thread, meaning) {
+                return false;
+            }
+            if thread.step < phrase.steps.len() {
+                return true;
+            }
+            out.push(Signal {
+                rule: phrase.rule,
+                weight: phrase.weight,
+                count: Count::Once,
+                span: (thread.start..end).into(),
+                tail: phrase.tail,
+                path: Vec::new(),
+            });
+            false
+        });
+    }
+
+    fn begin(&mut self, meaning: Meaning, start: usize) {
+        if meaning & (BUT | COLON) != 0 {
+            self.negated = false;
+        }
+        if meaning & NOT != 0 {
+            self.negated = true;
+        }
+        if self.negated || meaning & FIRST == 0 {
+            return;
+        }
+        for (phrase, one) in PHRASES.iter().enumerate() {
+            if matches!(one.steps[0], Is(first) if meaning & first != 0) && self.threads.len() < MOST
+            {
+                self.threads.push(Thread { phrase, step: 1, taken: 0, start });
+            }
+        }
+    }
+
+    /// From where on words may still become part of a phrase.
+    pub(super) fn hold(&self) -> usize {
+        self.threads.iter().map(|thread| thread.start).min().unwrap_or(usize::MAX)
+    }
+}
+
+/// Whether a phrase goes on with a word.
+fn advance(steps: &[Step], thread: &mut Thread, meaning: Meaning) -> bool {
+    loop {
+        match steps[thread.step] {
+            Is(wanted) => {
+                thread.step += 1;
+                thread.taken = 0;
+                return meaning & wanted != 0;
+            }
+            Not(unwanted) => {
+                thread.step += 1;
+                thread.taken = 0;
+                return meaning & unwanted == 0;
+            }
+            May(wanted) if meaning & wanted != 0 && thread.taken < 3 => {
+                // A word that the next step needs is for the next step.
+                let needed = matches!(steps.get(thread.step + 1), Some(Is(next)) if meaning & next != 0);
+                if !needed {
+                    thread.taken += 1;
+                    return true;
+                }
+            }
+            Any(most) => {
+                let found = matches!(steps.get(thread.step + 1), Some(Is(next)) if meaning & next != 0);
+                if !found {
+                    thread.taken += 1;
+                    return thread.taken <= most;
+                }
+            }
+            May(_) => {}
+        }
+        thread.step += 1;
+        thread.taken = 0;
+    }
+}

@@ -1,0 +1,464 @@
+//! An answer checked while it is written.
+
+use std::borrow::Cow;
+use std::ops::{Deref, Range};
+
+use super::coded::Coded;
+use super::evidence::{Count, Evidence, Signal, finding};
+use super::letters::{Run, SHORTEST_COPY};
+use super::scanner::{Raw, Scanner, Token};
+use super::{COPY, OutputGuard, WITHHELD};
+use crate::finding::{Category, Scan, Span, Verdict};
+use crate::secrets::find_secrets;
+use crate::urls::{UrlContext, find_urls, judge_url};
+use crate::views::{Limits, View, views};
+
+/// A longer token is read in parts.
+const TOKEN: usize = 64;
+/// Text is taken in by parts of this size.
+const PART: usize = 4096;
+/// More than this is never held: what lies further apart does not belong together.
+const FARTHEST: usize = 4096;
+/// What stands before a stretch and is read with it, for credentials and addresses.
+const CONTEXT: usize = 96;
+/// What belongs to an announcement at most.
+const TAIL: usize = 2048;
+/// How far the readings of one stretch go.
+const LIMITS: Limits = Limits { max_depth: 4, max_views: 24, max_decoded_bytes: 16 << 10 };
+
+/// Checks an answer as it comes and lets go of what is safe.
+///
+/// Whatever the pieces in which it is fed, the verdict, the findings and the text that is let go
+/// are the same: [`OutputGuard::check`] is this guard fed once. It takes strings, not bytes:
+/// whoever reads bytes keeps an unfinished character back, as `String::from_utf8` forces one to.
+///
+/// Text of findings is replaced by a mark; after [`Verdict::Block`] nothing is let go any more.
+/// What is held is the word that is not finished, the fifteen letters before it (five without a
+/// prompt), the beginning of whatever may become a finding, and a stretch that may be encoded up
+/// to 2 KiB; never more than 9 KiB.
+///
+/// ```
+/// use wardkeep_detect::finding::Verdict;
+/// use wardkeep_detect::leak::{OutputGuard, PromptProfile, StreamGuard};
+/// let prompt = "You serve the harbour office. The reserve price of berth nine is 4,300 crowns a night.";
+/// let guard = OutputGuard::for_prompt(&PromptProfile::of(prompt));
+/// let mut stream = StreamGuard::new(&guard);
+/// let mut shown = String::new();
+/// for piece in ["Good morning! We open at nine. ", "The reserve price of ber", "th nine is 4,300 crowns a night."] {
+///     shown.push_str(stream.feed(piece));
+/// }
+/// let end = stream.finish();
+/// shown.push_str(&end.text);
+/// assert_ne!(end.scan.verdict, Verdict::Clean);
+/// assert!(shown.starts_with("Good morning!") && !shown.contains("reserve"));
+/// ```
+#[derive(Debug)]
+pub struct StreamGuard<G> {
+    guard: G,
+    state: State,
+    out: String,
+}
+
+/// The end of a checked answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// What was still held and is safe.
+    pub text: String,
+    /// The verdict on the whole answer, with findings whose spans count from its first byte.
+    pub scan: Scan,
+}
+
+impl<G: Deref<Target = OutputGuard>> StreamGuard<G> {
+    /// By a guard, which may be borrowed or shared.
+    #[must_use]
+    pub fn new(guard: G) -> Self {
+        let state = State::new(&guard);
+        Self { guard, state, out: String::new() }
+    }
+
+    /// Passes over names and passages that stand in the question: repeating them tells the asker
+    /// nothing. To be called before the first text is fed. Canaries count all the same.
+    #[must_use]
+    pub fn knowing(mut self, question: &str) -> Self {
+        self.state.know(&self.guard, question);
+        self
+    }
+
+    /// Takes the next piece of the answer in and gives what is safe by now.
+    pub fn feed(&mut self, piece: &str) -> &str {
+        self.out.clear();
+        self.state.feed(&self.guard, piece, &mut self.out);
+        &self.out
+    }
+
+    /// Ends the answer.
+    #[must_use]
+    pub fn finish(mut self) -> Ending {
+        self.out.clear();
+        self.state.finish(&self.guard, &mut self.out);
+        Ending { text: self.out, scan: self.state.evidence.into_scan() }
+    }
+
+    /// The verdict on what has been read; it never gets milder.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.state.evidence.verdict()
+    }
+
+    /// Bytes that were fed and neither let go nor withheld for good.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.state.base + self.state.buffer.len() - self.state.mark
+    }
+}
+
+/// A paragraph that belongs to an announcement.
+#[derive(Debug)]
+struct Tail {
+    finding: Option<usize>,
+    end: usize,
+    until: usize,
+}
+
+/// Everything but the guard. Offsets count from the beginning of the answer.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The text from `base` on.
+    buffer: String,
+    base: usize,
+    /// Read up to here.
+    at: usize,
+    /// Searched for the end of a token up to here.
+    searched: usize,
+    newlines: u32,
+    /// Whether the last token was cut rather than ended.
+    cut: bool,
+    scanner: Scanner,
+    coded: Coded,
+    tail: Option<Tail>,
+    pub(super) evidence: Evidence,
+    /// Decided up to here.
+    mark: usize,
+    /// Let go or withheld up to here.
+    passed: usize,
+    /// Where the last withheld part ended.
+    withheld: usize,
+    /// Where it was blocked.
+    blocked: Option<usize>,
+    /// Whether a block stops the text.
+    pub(super) stops: bool,
+    /// Whether text is given at all.
+    pub(super) speaks: bool,
+}
+
+impl State {
+    pub(super) fn new(guard: &OutputGuard) -> Self {
+        Self {
+            buffer: String::new(),
+            base: 0,
+            at: 0,
+            searched: 0,
+            newlines: 1,
+            cut: false,
+            scanner: Scanner::default(),
+            coded: Coded::with_addresses(guard.urls || guard.secrets),
+            tail: None,
+            evidence: Evidence::new(guard.thresholds),
+            mark: 0,
+            passed: 0,
+            withheld: usize::MAX,
+            blocked: None,
+            stops: true,
+            speaks: true,
+        }
+    }
+
+    pub(super) fn know(&mut self, guard: &OutputGuard, question: &str) {
+        self.scanner.know(guard, question);
+    }
+
+    pub(super) fn feed(&mut self, guard: &OutputGuard, mut text: &str, out: &mut String) {
+        while !text.is_empty() {
+            let (part, rest) = text.split_at(text.floor_char_boundary(PART.min(text.len())));
+            self.buffer.push_str(part);
+            self.read(guard, false);
+            self.give(out);
+            text = rest;
+        }
+    }
+
+    pub(super) fn finish(&mut self, guard: &OutputGuard, out: &mut String) {
+        self.read(guard, true);
+        if let Some(range) = self.coded.close() {
+            self.decode(guard, range);
+        }
+        self.scanner.finish(guard);
+        self.collect(guard, self.at..self.at);
+        self.decide(self.base + self.buffer.len());
+        self.give(out);
+    }
+
+    /// Reads all tokens that are complete.
+    fn read(&mut self, guard: &OutputGuard, last: bool) {
+        loop {
+            let bytes = self.buffer.as_bytes();
+            let mut at = self.at - self.base;
+            let before = at;
+            while let Some(byte) = bytes.get(at).filter(|byte| is_space(**byte)) {
+                self.newlines += u32::from(*byte == b'\n');
+                at += 1;
+            }
+            if at > before {
+                self.at = self.base + at;
+                self.cut = false;
+                self.settle(guard);
+            }
+            let bytes = self.buffer.as_bytes();
+            let from = at.max(self.searched.saturating_sub(self.base));
+            let limit = bytes.len().min(at + TOKEN + 1);
+            let end = (from..limit).find(|index| is_space(bytes[*index]));
+            let (end, cut) = match end {
+                Some(end) => (end, false),
+                None if bytes.len() > at + TOKEN => (self.buffer.floor_char_boundary(at + TOKEN), true),
+                None if last && bytes.len() > at => (bytes.len(), false),
+                None => {
+                    self.searched = self.base + bytes.len();
+                    return;
+                }
+            };
+            self.token(guard, at..end);
+            self.cut = cut;
+        }
+    }
+
+    fn token(&mut self, guard: &OutputGuard, range: Range<usize>) {
+        let [start, end] = [self.base + range.start, self.base + range.end];
+        let text = &self.buffer[range];
+        let raw = Raw { text: &self.buffer, base: self.base };
+        let newlines = std::mem::take(&mut self.newlines);
+        self.scanner.token(guard, raw, Token { text, start, newlines });
+        let stretch = self.coded.token(text, start, !self.cut);
+        self.at = end;
+        if let Some(tail) = &mut self.tail {
+            if newlines > 1 || end > tail.until {
+                self.tail = None;
+            } else {
+                let span = Span { start: tail.end, end };
+                tail.end = end;
+                self.evidence.extend(tail.finding, span);
+            }
+        }
+        self.collect(guard, start..end);
+        if let Some(range) = stretch {
+            self.decode(guard, range);
+        }
+        self.settle(guard);
+    }
+
+    /// Turns what the reading has met into evidence.
+    fn collect(&mut self, guard: &OutputGuard, token: Range<usize>) {
+        for run in self.scanner.letters.closed.drain(..) {
+            self.evidence.grow(run.id, &copy(guard, &run));
+            self.evidence.close(run.id);
+        }
+        for run in self.scanner.letters.runs() {
+            if run.end > token.start && run.matched >= SHORTEST_COPY {
+                self.evidence.grow(run.id, &copy(guard, run));
+            }
+        }
+        for signal in self.scanner.signals.drain(..) {
+            let (tail, span) = (signal.tail, signal.span);
+            if self.evidence.add(signal) && tail && self.tail.is_none() {
+                let finding = self.evidence.last();
+                self.evidence.extend(finding, Span { start: span.start, end: token.end });
+                self.tail = Some(Tail { finding, end: token.end, until: token.end + TAIL });
+            }
+        }
+    }
+
+    /// Reads a stretch in every other way that there is a reason for.
+    fn decode(&mut self, guard: &OutputGuard, range: Range<usize>) {
+        let start = self.buffer.floor_char_boundary(range.start.max(self.base) - self.base);
+        let end = self.buffer.ceil_char_boundary(range.end - self.base);
+        let text = &self.buffer[start..end];
+        for view in views(text, &LIMITS).views {
+            if !view.path().is_empty() {
+                read_view(guard, &mut self.scanner, &mut self.evidence, &view, self.base + start);
+            }
+        }
+        if guard.secrets || guard.urls {
+            self.look_for_addresses(guard, start..end);
+        }
+    }
+
+    /// Credentials and addresses in a stretch, with a little of what stands before it.
+    fn look_for_addresses(&mut self, guard: &OutputGuard, range: Range<usize>) {
+        let from = self.buffer.ceil_char_boundary(range.start.saturating_sub(CONTEXT));
+        let text = &self.buffer[from..range.end];
+        // What stands before the stretch may have been let go.
+        let place = |span: Span| Span {
+            start: self.base + (from + span.start).max(range.start),
+            end: self.base + from + span.end,
+        };
+        let mut found = Vec::new();
+        if guard.secrets {
+            for secret in find_secrets(text).into_iter().filter(|secret| secret.confidence >= 0.5) {
+                found.push(finding(
+                    format!("secret.{}", secret.kind).into(),
+                    Cow::Borrowed("A credential is written here."),
+                    Category::SensitiveFileContent,
+                    secret.confidence * 0.8,
+                    place(secret.span),
+                    Vec::new(),
+                ));
+            }
+        }
+        if guard.urls {
+            for url in find_urls(text) {
+                let context = UrlContext { from_model: true, ..url.context };
+                for risk in judge_url(&url, context) {
+                    found.push(finding(
+                        format!("url.{:?}", risk.kind).to_lowercase().into(),
+                        risk.reason,
+                        Category::DataExfiltration,
+                        risk.weight * 0.8,
+                        place(url.span),
+                        Vec::new(),
+                    ));
+                }
+            }
+        }
+        for one in found {
+            if one.span.end > self.base + range.start {
+                self.evidence.add_found(one);
+            }
+        }
+    }
+
+    /// Decides how far the text is settled, and forgets what lies too far back.
+    fn settle(&mut self, guard: &OutputGuard) {
+        let mut hold = self.hold(guard);
+        if self.at - hold.min(self.at) > FARTHEST {
+            if let Some(range) = self.coded.close() {
+                self.decode(guard, range);
+            }
+            self.scanner.forget(guard);
+            self.collect(guard, self.at..self.at);
+            hold = self.hold(guard);
+        }
+        self.decide(hold.min(self.at));
+    }
+
+    fn hold(&self, guard: &OutputGuard) -> usize {
+        let runs = self.scanner.letters.runs().iter().map(|run| {
+            // What belongs to a finding is not held, it is withheld.
+            if self.evidence.is_finding(run.id) { run.end } else { run.start }
+        });
+        let runs = runs.min().unwrap_or(usize::MAX);
+        self.scanner.hold(guard).min(self.coded.hold()).min(runs)
+    }
+
+    fn decide(&mut self, to: usize) {
+        if self.blocked.is_none() && self.stops && self.evidence.verdict() == Verdict::Block {
+            self.blocked = Some(self.mark);
+        }
+        self.mark = self.mark.max(to);
+    }
+
+    /// Passes on what is settled, with a mark in the place of what is withheld.
+    fn give(&mut self, out: &mut String) {
+        if !self.evidence.withheld.is_empty() {
+            let mut spans = std::mem::take(&mut self.evidence.withheld);
+            spans.sort_unstable();
+            for span in spans {
+                let (start, end) = (span.start.max(self.passed), span.end.min(self.mark));
+                if start < end {
+                    self.say(start, out);
+                    if self.withheld != start && self.blocked.is_none_or(|blocked| start < blocked) {
+                        self.put(WITHHELD, out);
+                    }
+                    (self.passed, self.withheld) = (end, end);
+                }
+                if span.end > self.mark {
+                    let start = span.start.max(self.mark);
+                    self.evidence.withheld.push(Span { start, ..span });
+                }
+            }
+        }
+        self.say(self.mark, out);
+        if self.passed - self.base > PART + CONTEXT {
+            let done = self.buffer.floor_char_boundary(self.passed - self.base - CONTEXT);
+            self.buffer.drain(..done);
+            self.base += done;
+        }
+    }
+
+    /// Passes on the text up to a place.
+    fn say(&mut self, to: usize, out: &mut String) {
+        let end = self.blocked.map_or(to, |blocked| to.min(blocked));
+        if self.passed < end && self.speaks {
+            out.push_str(&self.buffer[self.passed - self.base..end - self.base]);
+        }
+        self.passed = self.passed.max(to);
+    }
+
+    fn put(&self, text: &str, out: &mut String) {
+        if self.speaks {
+            out.push_str(text);
+        }
+    }
+}
+
+/// Reads one view of a stretch that begins at `offset`.
+fn read_view(
+    guard: &OutputGuard,
+    scanner: &mut Scanner,
+    evidence: &mut Evidence,
+    view: &View<'_>,
+    offset: usize,
+) {
+    let text = view.text();
+    let raw = Raw { text, base: 0 };
+    let mut branch = scanner.branch();
+    let mut newlines = 1;
+    let mut start = 0;
+    for token in text.split(|c: char| c.is_ascii_whitespace()) {
+        if !token.is_empty() {
+            branch.token(guard, raw, Token { text: token, start, newlines });
+            newlines = 0;
+        }
+        start += token.len();
+        newlines += u32::from(text.as_bytes().get(start) == Some(&b'\n'));
+        start += 1;
+    }
+    branch.finish(guard);
+    let runs = branch.letters.closed.drain(..).map(|run| copy(guard, &run));
+    for mut signal in runs.chain(branch.signals.drain(..)) {
+        let range = signal.span.start..signal.span.end;
+        // What was not hidden was met before.
+        if !view.altered(range.clone()) {
+            continue;
+        }
+        let span = view.span(range);
+        signal.span = Span { start: span.start + offset, end: span.end + offset };
+        signal.path.splice(..0, view.path().iter().copied());
+        evidence.add(signal);
+    }
+    scanner.join(branch);
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0b | 0x0c)
+}
+
+/// What a stretch that follows the prompt says.
+fn copy(guard: &OutputGuard, run: &Run) -> Signal {
+    Signal {
+        rule: &COPY,
+        weight: guard.weight_of_copy(run.matched),
+        count: Count::Each(guard.weight_of_copy(run.fresh)),
+        span: Span { start: run.start, end: run.end },
+        tail: false,
+        path: run.way.path().to_vec(),
+    }
+}
