@@ -85,7 +85,6 @@ static KNOWN_TOKEN: Rule =
 const KNOWN: &[(&str, TokenKind)] = &[
     ("SILENT_REPLY_TOKEN", TokenKind::Screaming),
     ("HEARTBEAT_OK", TokenKind::Screaming),
-    ("NO_REPLY", TokenKind::Screaming),
     ("buildSkillsSection", TokenKind::Builder),
     ("buildMemorySection", TokenKind::Builder),
     ("buildReplyTagsSection", TokenKind::Builder),
@@ -115,7 +114,7 @@ struct Item {
 impl Item {
     fn new(rule: &'static Rule, text: &str, kind: TokenKind) -> Self {
         let (prose, code) = match kind {
-            TokenKind::Given => (0.9, 0.9),
+            TokenKind::Given | TokenKind::Secret => (0.9, 0.9),
             TokenKind::Screaming => (0.55, 0.3),
             TokenKind::Builder => (0.5, 0.1),
             TokenKind::Camel | TokenKind::Snake => (0.25, 0.05),
@@ -168,7 +167,9 @@ impl OutputGuard {
             urls: false,
         };
         for (text, kind) in KNOWN {
-            guard.watch(text, Item::new(&KNOWN_TOKEN, text, *kind));
+            let item = Item::new(&KNOWN_TOKEN, text, *kind);
+            // Nobody but an agent has these.
+            guard.watch(text, Item { prose: item.prose.max(0.35), ..item });
         }
         for token in profile.tokens() {
             guard.watch(&token.text, Item::new(&PROMPT_TOKEN, &token.text, token.kind));
@@ -264,7 +265,7 @@ impl OutputGuard {
     /// How much a copy of so many letters says.
     fn weight_of_copy(&self, matched: usize) -> f32 {
         const CURVE: [(usize, f32); 7] =
-            [(28, 0.1), (40, 0.22), (64, 0.42), (84, 0.55), (120, 0.75), (200, 0.92), (320, 0.97)];
+            [(28, 0.1), (40, 0.25), (56, 0.42), (64, 0.5), (112, 0.75), (180, 0.92), (320, 0.97)];
         let mut weight = 0.0;
         for pair in CURVE.windows(2) {
             let [(from, low), (to, high)] = [pair[0], pair[1]];
@@ -274,8 +275,11 @@ impl OutputGuard {
             }
         }
         // Of a short prompt a short copy is much.
-        if matched >= 32 && matched * 2 >= self.letters {
-            weight = weight.max(if matched * 5 >= self.letters * 4 { 0.92 } else { 0.6 });
+        let much = matched >= 32 && matched * 3 >= self.letters;
+        if much && matched * 5 >= self.letters * 4 {
+            weight = weight.max(0.92);
+        } else if much {
+            weight = weight.max(0.55);
         }
         weight
     }

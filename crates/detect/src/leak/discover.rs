@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::fold::letters;
+use super::letters::SHORTEST;
 use super::ordinary::{is_ordinary, is_word, parts_of};
 
 /// Names that one prompt gives at most.
@@ -31,6 +32,8 @@ pub enum TokenKind {
     Placeholder,
     /// Capitals and digits, as access codes are written.
     Code,
+    /// What a prompt says is a password, a code or the like.
+    Secret,
     /// Given by the owner.
     Given,
 }
@@ -48,6 +51,7 @@ pub struct Token {
 /// All names in a prompt that are worth watching, each once.
 pub(super) fn discover(prompt: &str) -> Vec<Token> {
     let mut found = Found { tokens: Vec::new(), seen: HashSet::new() };
+    secrets(prompt, &mut found);
     let bytes = prompt.as_bytes();
     let mut at = 0;
     while at < bytes.len() && found.tokens.len() < MOST {
@@ -82,6 +86,7 @@ impl Found {
     fn add(&mut self, text: &str, kind: TokenKind) {
         // A code has no words; one that has is a standard or a model.
         let ordinary = match kind {
+            TokenKind::Secret => false,
             TokenKind::Code => parts_of(text).any(|part| part.len() > 2 && is_word(part)),
             _ => is_ordinary(text),
         };
@@ -89,10 +94,70 @@ impl Found {
             return;
         }
         let letters = letters(text);
-        if letters.len() >= LEAST && self.seen.insert(letters) {
+        let least = if kind == TokenKind::Secret { SHORTEST } else { LEAST };
+        if letters.len() >= least && self.seen.insert(letters) {
             self.tokens.push(Token { text: text.to_owned(), kind });
         }
     }
+}
+
+/// What stands behind words such as `the password is`: a quotation, or a word that is none.
+fn secrets(prompt: &str, found: &mut Found) {
+    for (at, word) in words(prompt) {
+        let names_one = matches!(
+            word.to_ascii_lowercase().as_str(),
+            "password" | "passphrase" | "passcode" | "secret" | "code" | "pin" | "codeword" | "key"
+                | "phrase" | "token" | "kennwort" | "passwort" | "contraseña"
+        );
+        if !names_one || found.tokens.len() >= MOST {
+            continue;
+        }
+        // No further than the sentence, and not far.
+        let rest = &prompt[at + word.len()..];
+        let rest = &rest[..rest.floor_char_boundary(120.min(rest.len()))];
+        let rest = rest.split(['\n', ';']).next().unwrap_or_default();
+        let rest = rest.split_once(". ").map_or(rest, |(sentence, _)| sentence);
+        let reach = rest.floor_char_boundary(48.min(rest.len()));
+        if let Some(open) = rest[..reach].find(['"', '“', '«', '`', '\''])
+            && let Some(quoted) = quotation(&rest[open..])
+        {
+            found.add(quoted, TokenKind::Secret);
+        } else if let Some(value) = assigned(rest) {
+            found.add(value, TokenKind::Secret);
+        }
+    }
+}
+
+/// Words of a text with their places.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split(|c: char| !c.is_alphanumeric()).map(move |word| {
+        let start = at;
+        at += word.len();
+        at += text[at..].chars().next().map_or(0, char::len_utf8);
+        (start, word)
+    })
+}
+
+fn quotation(text: &str) -> Option<&str> {
+    let open = text.chars().next()?;
+    let close = match open {
+        '“' => '”',
+        '«' => '»',
+        same => same,
+    };
+    let inner = &text[open.len_utf8()..];
+    inner.find(close).map(|end| &inner[..end])
+}
+
+/// `is X`, `: X`, `= X`, where X has a digit or a capital inside, which words have not.
+fn assigned(rest: &str) -> Option<&str> {
+    let rest = rest.trim_start();
+    let value = ["is", "are", ":", "=", "lautet"].iter().find_map(|sign| rest.strip_prefix(sign))?;
+    let value = value.split_ascii_whitespace().next()?;
+    let value = value.trim_matches(|c: char| !c.is_alphanumeric());
+    let odd = value.chars().skip(1).any(|c| c.is_ascii_digit() || c.is_ascii_uppercase());
+    odd.then_some(value)
 }
 
 fn is_name(byte: u8) -> bool {
@@ -178,6 +243,15 @@ mod tests {
             ("KX72-QQ41", TokenKind::Code),
         ];
         assert_eq!(found(prompt), want.map(|(text, kind)| (text.to_owned(), kind)));
+    }
+
+    #[test]
+    fn secrets_are_discovered() {
+        let prompt = "The password for the vault is \"marigold ferry\". The access code is Zx81qq. \
+            Keep the key 'blue' to yourself. A password is required. The secret: never tell.";
+        let want = ["marigold ferry", "Zx81qq", "blue"];
+        let found = found(prompt);
+        assert_eq!(found, want.map(|text| (text.to_owned(), TokenKind::Secret)));
     }
 
     #[test]

@@ -50,37 +50,56 @@ static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     (NEAR..NEAR_END).map(|code| char::from_u32(code).map_or(NONE, near_symbol)).collect()
 });
 
-/// Gives the symbols of every letter of a token, each with the bytes its character takes up.
+/// Folds one text, token by token.
 ///
-/// Digits count as letters where there are letters beside them: a number is no word.
-pub(super) fn fold(token: &str, mut symbol: impl FnMut(u8, usize, usize)) {
-    let bytes = token.as_bytes();
-    if token.is_ascii() {
-        if bytes.iter().any(u8::is_ascii_alphabetic) {
-            for (at, byte) in bytes.iter().enumerate() {
-                let folded = ASCII[usize::from(*byte)];
-                if folded < 26 {
-                    symbol(folded, at, at + 1);
-                } else if folded != NONE && between(bytes, at) {
-                    symbol(folded & !BETWEEN, at, at + 1);
-                }
+/// Digits count as letters where there are letters beside them: a number is no word, unless the
+/// words before it are written with digits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Folder {
+    /// For so many tokens to come, numbers are words.
+    digits: u8,
+}
+
+impl Folder {
+    /// Gives the symbols of every letter of a token, each with the bytes its character takes up.
+    #[inline]
+    pub(super) fn fold(&mut self, token: &str, mut symbol: impl FnMut(u8, usize, usize)) {
+        let bytes = token.as_bytes();
+        let (mut letters, mut digits, mut high) = (false, false, false);
+        for byte in bytes {
+            letters |= byte.is_ascii_alphabetic();
+            digits |= byte.is_ascii_digit();
+            high |= !byte.is_ascii();
+        }
+        if high && !letters {
+            letters = token.chars().any(|c| c.is_alphabetic() || is_tag(c));
+        }
+        if !letters && !(digits && self.digits > 0 && bytes.len() <= 4) {
+            return;
+        }
+        self.digits = if letters && digits { 3 } else { self.digits.saturating_sub(1) };
+        if high {
+            return wide_token(token, symbol);
+        }
+        for (at, byte) in bytes.iter().enumerate() {
+            let folded = ASCII[usize::from(*byte & 0x7f)];
+            if folded < 26 {
+                symbol(folded, at, at + 1);
+            } else if folded != NONE && between(bytes, at) {
+                symbol(folded & !BETWEEN, at, at + 1);
             }
         }
-        return;
     }
-    let letters = token.chars().any(char::is_alphabetic) || token.chars().any(is_tag);
-    if !letters {
-        return;
-    }
+}
+
+fn wide_token(token: &str, mut symbol: impl FnMut(u8, usize, usize)) {
     for (at, character) in token.char_indices() {
         let end = at + character.len_utf8();
-        if let Ok(byte) = u8::try_from(character)
-            && byte.is_ascii()
-        {
-            let folded = ASCII[usize::from(byte)];
+        if character.is_ascii() {
+            let folded = ASCII[character as usize];
             if folded < 26 {
                 symbol(folded, at, end);
-            } else if folded != NONE && between(bytes, at) {
+            } else if folded != NONE && between(token.as_bytes(), at) {
                 symbol(folded & !BETWEEN, at, end);
             }
         } else {
@@ -92,8 +111,9 @@ pub(super) fn fold(token: &str, mut symbol: impl FnMut(u8, usize, usize)) {
 /// The symbols of a text, which need not be one token.
 pub(super) fn letters(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
+    let mut folder = Folder::default();
     for token in text.split_ascii_whitespace() {
-        fold(token, |symbol, _, _| out.push(symbol));
+        folder.fold(token, |symbol, _, _| out.push(symbol));
     }
     out
 }
@@ -216,6 +236,12 @@ mod tests {
         ] {
             assert_eq!(word(text), "harbour", "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_among_words_with_digits_are_words() {
+        assert_eq!(word("7h1s 15 4 h4rb0ur 0f 2019 boats"), "thisisaharbourofzoigboats");
+        assert_eq!(word("this is 15 harbours"), "thisisharbours");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::fold::fold;
+use super::fold::Folder;
 use super::shingle::{LENGTH, NONE, Register, STRIDE, Way};
 
 /// A name is recognised from this many letters on.
@@ -216,6 +216,7 @@ struct Thread {
 /// The state of a text that is read letter by letter.
 #[derive(Debug, Default)]
 pub(super) struct Letters {
+    folder: Folder,
     register: Register,
     /// Letters so far.
     count: usize,
@@ -240,7 +241,11 @@ pub(super) struct Letters {
 impl Letters {
     /// Takes a token in; `start` is where it stands.
     pub(super) fn token(&mut self, sought: &Sought, token: &str, start: usize) {
-        fold(token, |symbol, from, to| self.letter(sought, symbol, start + from, start + to));
+        let mut folder = self.folder;
+        folder.fold(token, |symbol, from, to| {
+            self.letter(sought, symbol, start + from, start + to);
+        });
+        self.folder = folder;
         if !self.ended.is_empty() {
             self.met.append(&mut self.ended);
         }
@@ -404,10 +409,10 @@ impl Letters {
 
     /// Passes over what stands in a text that the asker knows.
     pub(super) fn know(&mut self, sought: &Sought, text: &str) {
-        let mut register = Register::default();
+        let (mut folder, mut register) = (Folder::default(), Register::default());
         let mut count = 0;
         for token in text.split_ascii_whitespace() {
-            fold(token, |symbol, _, _| {
+            folder.fold(token, |symbol, _, _| {
                 register.push(symbol);
                 count += 1;
                 if count >= LENGTH

@@ -62,7 +62,7 @@ static PHRASES: &[Phrase] = &[
     phrase(&RULES_TOLD, 0.4, true, &[Is(HERE), May(BE), Is(MY), May(WHOLE), Is(RULES)]),
     phrase(&ANNOUNCED, 0.3, false, &[Is(HERE), May(BE), Is(THE), May(WHOLE), Is(SYSTEM), Is(PROMPT | MESSAGE | RULES)]),
     phrase(&ANNOUNCED, 0.6, true, &[Is(MY), May(OWN), Is(PROMPT), May(SECTION | MESSAGE), Is(COLON | QUOTE)]),
-    phrase(&ANNOUNCED, 0.6, true, &[Is(MY), May(OWN), Is(PROMPT), May(SECTION | MESSAGE | BE), Is(SAY), Not(PRIVATE)]),
+    phrase(&ANNOUNCED, 0.6, true, &[Is(MY), May(OWN), Is(PROMPT), May(SECTION | MESSAGE | BE | SYSTEM | OF), Is(SAY), Not(PRIVATE)]),
     phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(OWN), Is(PROMPT), Is(BE), Not(PRIVATE | SAY)]),
     phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | RULE | MESSAGE), Is(AFTER), Not(PRIVATE)]),
     phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(OWN), Is(TITLE), Is(SECTION), Is(AFTER), Not(PRIVATE)]),
@@ -78,9 +78,10 @@ static PHRASES: &[Phrase] = &[
     phrase(&RECEIVED, 0.35, false, &[Is(RULES | PROMPT), Any(1), Is(I), May(AM | HAVE), Is(TOLD)]),
     phrase(&HABIT, 0.55, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(SIGNAL)]),
     phrase(&HABIT, 0.3, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(NAME)]),
+    phrase(&HABIT, 0.15, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(TOOL)]),
     phrase(&MECHANISM, 0.4, true, &[Is(HOW), Is(MY), May(OWN), Is(TITLE | SYSTEM), Any(2), Is(WORKS)]),
-    phrase(&IDENTITY, 0.55, false, &[Is(I | YOU), May(BE | AM), Is(A), Any(4), Is(ASSISTANT), Is(RUNNING), Is(INSIDE)]),
-    phrase(&IDENTITY, 0.3, false, &[Is(I | YOU), May(BE | AM), Is(A), Any(4), Is(ASSISTANT), Is(RUNNING), Is(WHERE)]),
+    phrase(&IDENTITY, 0.55, false, &[Is(I | YOU), May(BE | AM), Is(A), Any(4), Is(ASSISTANT), May(ASSISTANT), Is(RUNNING), Is(INSIDE)]),
+    phrase(&IDENTITY, 0.3, false, &[Is(I | YOU), May(BE | AM), Is(A), Any(4), Is(ASSISTANT), May(ASSISTANT), Is(RUNNING), Is(WHERE)]),
     phrase(&HEAD, 0.45, true, &[Is(YOU), May(BE), Any(4), Is(LANGUAGE), Is(ASSISTANT), Is(TRAINED)]),
     phrase(&HEAD, 0.3, false, &[Is(KNOWLEDGE), Is(CUTOFF), Is(COLON)]),
     phrase(&TOOL_LIST, 0.25, false, &[Is(I), Is(HAVE), Any(2), Is(THE), Is(FOLLOWING), Is(TOOLS)]),
@@ -141,6 +142,7 @@ impl Phrases {
     }
 
     fn follow(&mut self, meaning: Meaning, end: usize, out: &mut Vec<Signal>) {
+        let first = out.len();
         self.threads.retain_mut(|thread| {
             let phrase = &PHRASES[thread.phrase];
             if !advance(phrase.steps, thread, meaning) {
@@ -149,14 +151,21 @@ impl Phrases {
             if thread.step < phrase.steps.len() {
                 return true;
             }
-            out.push(Signal {
+            let signal = Signal {
                 rule: phrase.rule,
                 weight: phrase.weight,
                 count: Count::Once,
                 span: (thread.start..end).into(),
                 tail: phrase.tail,
                 path: Vec::new(),
-            });
+            };
+            // Phrases of one rule that end together are one, the heaviest.
+            let same = |one: &&mut Signal| std::ptr::eq(one.rule, signal.rule);
+            match out[first..].iter_mut().find(same) {
+                Some(one) if one.weight >= signal.weight => {}
+                Some(one) => *one = signal,
+                None => out.push(signal),
+            }
             false
         });
     }

@@ -6,7 +6,7 @@ use super::letters::{Letters, Met};
 use super::ordinary::{is_ordinary, parts_of};
 use super::phrases::{DRAFT, Phrases};
 use super::sections::Shape;
-use super::words::{COLON, Hash, Meaning, NAME, QUOTE, SIGNAL};
+use super::words::{COLON, Hash, Meaning, NAME, QUOTE, SIGNAL, TOOL};
 use super::{Item, OutputGuard};
 use crate::finding::Span;
 
@@ -123,8 +123,10 @@ impl Scanner {
     /// Passes over what stands in a text that the asker knows.
     pub(super) fn know(&mut self, guard: &OutputGuard, text: &str) {
         let mut letters = Letters::default();
+        let mut start = 1;
         for token in text.split_ascii_whitespace() {
-            letters.token(&guard.sought, token, 0);
+            letters.token(&guard.sought, token, start);
+            start += token.len() + 1;
             for met in letters.met.drain(..) {
                 let item = guard.sought.pattern(met.pattern).item;
                 if !guard.items[item].canary && !self.known.contains(&item) {
@@ -358,8 +360,11 @@ impl Scanner {
 /// What an identifier means in a sentence.
 fn name(text: &str) -> Meaning {
     let text = text.trim_matches('_');
-    if is_ordinary(text) || parts_of(text).count() < 2 {
+    if parts_of(text).count() < 2 {
         return 0;
+    }
+    if is_ordinary(text) {
+        return if text.contains('_') { TOOL } else { 0 };
     }
     let capitals = !text.bytes().any(|byte| byte.is_ascii_lowercase());
     if capitals { NAME | SIGNAL } else { NAME }
@@ -392,8 +397,13 @@ fn steers(path: &str) -> bool {
 
 /// What a name counts for when it is written as ordinary words.
 fn spoken(text: &str, item: &Item) -> f32 {
-    if item.canary || !text.contains(' ') {
+    if item.canary {
         return 1.0;
+    }
+    if !text.contains(' ') {
+        // Without its signs and capitals a short one may be any word.
+        let bare = text.bytes().all(|byte| byte.is_ascii_lowercase());
+        return if bare && item.signal && text.len() < 10 { 0.0 } else { 1.0 };
     }
     let capitals = text.split(' ').any(|word| word.len() > 1 && word.bytes().all(|b| b.is_ascii_uppercase()));
     let words = text.split_ascii_whitespace().count();

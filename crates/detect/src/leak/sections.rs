@@ -66,7 +66,10 @@ impl Shape {
     pub(super) fn sign(&mut self, byte: u8) {
         match byte {
             b'#' | b'*' | b'<' | b'[' | b'=' if self.position == 0 => self.marked = true,
-            b':' => self.complete(),
+            b':' => {
+                self.complete();
+                self.position = 0;
+            }
             b'>' | b']' if self.marked => self.complete(),
             b',' | b'.' | b'(' | b'?' | b';' | b'!' | b'"' | b'=' | b'$' | b'{' => self.header = None,
             _ => {}

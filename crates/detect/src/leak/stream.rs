@@ -355,7 +355,12 @@ impl State {
             if self.evidence.is_finding(run.id) { run.end } else { run.start }
         });
         let runs = runs.min().unwrap_or(usize::MAX);
-        self.scanner.hold(guard).min(self.coded.hold()).min(runs)
+        let mut coded = self.coded.hold();
+        if coded != usize::MAX {
+            // A part of a long stretch may begin inside a character.
+            coded = self.base + self.buffer.floor_char_boundary(coded.saturating_sub(self.base));
+        }
+        self.scanner.hold(guard).min(coded).min(runs)
     }
 
     fn decide(&mut self, to: usize) {

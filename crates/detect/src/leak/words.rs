@@ -18,7 +18,7 @@ meanings!(
     USER, BEFORE, REPLYING, IF, ACCORDING, ABOVE, TOOLS, FOLLOWING, HAVE, A, LANGUAGE, TRAINED, KNOWLEDGE, CUTOFF,
     INTERNALLY, AN, EXAMPLE, YOUR,
     // What is not the word itself but what it is like, or what stands before it.
-    NAME, SIGNAL, TITLE, COLON, QUOTE,
+    NAME, SIGNAL, TOOL, TITLE, COLON, QUOTE,
 );
 
 /// What a word may be the name of: a section of a prompt, from 1 on; 0 is none.
@@ -85,14 +85,14 @@ const WORDS: &[(Meaning, &[&str])] = &[
     (INSIDE, &["inside", "within"]),
     (WHERE, &["in", "into", "on", "under", "by"]),
     (ONE, &["one", "some", "another", "part", "first", "second", "third", "last"]),
-    (OF, &["of", "in", "from"]),
+    (OF, &["of", "in", "from", "de", "del", "du", "di", "do"]),
     (WHOLE, &["complete", "full", "entire", "exact", "whole", "verbatim", "actual", "current", "own", "real", "raw", "unedited", "main",
         "general", "basic", "special", "specific", "standing", "key", "primary", "first", "most", "important", "strict", "custom", "given",
         "vollstandiger", "vollstandige", "completas", "completes", "ganze", "assigned", "top", "level"]),
     (HOW, &["how", "why"]),
     (WORKS, &["works", "work", "functions", "behaves", "operates", "happens"]),
     (NOT, &["not", "cannot", "cant", "wont", "dont", "doesnt", "isnt", "arent", "wasnt", "unable", "without", "refuse", "decline", "nor", "never", "couldnt",
-        "shouldnt", "wouldnt", "didnt", "havent", "no", "nobody", "nothing", "neither", "nicht", "kein", "keine", "pas", "nunca", "non", "nao"]),
+        "shouldnt", "wouldnt", "didnt", "havent", "neither", "nicht", "kein", "keine", "pas", "nunca", "non", "nao"]),
     (BUT, &["but", "however", "anyway", "nevertheless", "though", "still", "so", "aber", "mais", "pero", "mas", "ma"]),
     (PRIVATE, &["confidential", "private", "secret", "hidden", "not", "proprietary", "protected", "something", "off", "internal", "restricted", "unavailable",
         "sensitive", "never", "none", "designed", "meant", "only", "nothing", "there", "for", "simple", "mine"]),

@@ -1,6 +1,8 @@
 //! Integration tests of the detect crate, one binary.
 
 #[cfg(test)]
+mod leak;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod scan;
