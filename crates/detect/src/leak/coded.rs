@@ -29,9 +29,11 @@ const SIGN: u8 = 1 << 5;
 /// Control characters.
 const CONTROL: u8 = 1 << 6;
 const HIGH: u8 = 1 << 7;
+/// Nothing else has no class.
+const SPACE: u8 = 0;
 
 const CLASS: [u8; 256] = {
-    let mut table = [0; 256];
+    let mut table = [SPACE; 256];
     let mut byte = 0_u8;
     loop {
         table[byte as usize] = match byte {
@@ -41,6 +43,7 @@ const CLASS: [u8; 256] = {
             b'%' | b'&' | b'\\' | b'=' => ESCAPE,
             b'<' | b'[' => MARKUP,
             0x80.. => HIGH,
+            b'\t'..=b'\r' | b' ' => SPACE,
             0..=b' ' | 0x7f => CONTROL,
             _ => SIGN,
         };
@@ -50,6 +53,48 @@ const CLASS: [u8; 256] = {
         byte += 1;
     }
 };
+
+/// What the first character of a token is, and what the others are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Classes {
+    first: u8,
+    rest: u8,
+}
+
+impl Classes {
+    /// Of the token that begins at `from`: they, and its end, which is a space or `limit`.
+    #[inline]
+    pub(super) fn of(bytes: &[u8], from: usize, limit: usize) -> (Self, usize) {
+        let Some(first) = bytes.get(from).map(|byte| CLASS[usize::from(*byte)]) else {
+            return (Self::default(), from);
+        };
+        if first == SPACE {
+            return (Self::default(), from);
+        }
+        let mut rest = 0;
+        let mut at = from + 1;
+        for byte in &bytes[at..limit.max(at)] {
+            let class = CLASS[usize::from(*byte)];
+            if class == SPACE {
+                break;
+            }
+            rest |= class;
+            at += 1;
+        }
+        (Self { first, rest }, at)
+    }
+
+    /// Of a whole token.
+    pub(super) fn of_token(token: &str) -> Self {
+        Self::of(token.as_bytes(), 0, token.len()).0
+    }
+
+    /// Small letters with a capital in front, and signs.
+    #[inline]
+    pub(super) fn is_plain(self) -> bool {
+        self.first & !(LOWER | UPPER | SIGN) == 0 && self.rest & !(LOWER | SIGN) == 0
+    }
+}
 
 /// What a token may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,19 +141,14 @@ impl Coded {
     /// Takes a token in; gives a stretch that is to be read now, if one is. `space` is whether
     /// there was space before the token.
     #[inline]
-    pub(super) fn token(&mut self, token: &str, start: usize, space: bool) -> Option<Range<usize>> {
+    pub(super) fn token(&mut self, token: &str, start: usize, classes: Classes, space: bool) -> Option<Range<usize>> {
         if space {
             self.unbroken = start;
         }
-        let mut classes = 0;
-        for byte in token.as_bytes() {
-            classes |= CLASS[usize::from(*byte)];
-        }
-        // Lower case with a capital in front, signs around it: an ordinary word.
-        if classes & !(LOWER | SIGN) == 0 && token.len() < 24 && self.open.is_none() {
+        if classes.is_plain() && token.len() < 24 && self.open.is_none() {
             return None;
         }
-        self.look(token, start, classes)
+        self.look(token, start, classes.first | classes.rest)
     }
 
     fn look(&mut self, token: &str, start: usize, classes: u8) -> Option<Range<usize>> {
@@ -271,8 +311,18 @@ fn has_markup(bytes: &[u8]) -> bool {
     })
 }
 
+/// Whether a byte parts tokens.
+#[inline]
+pub(super) fn is_space(byte: u8) -> bool {
+    CLASS[usize::from(byte)] == SPACE
+}
+
 /// More characters that show nothing than an emoji has, or ones that turn text round.
 fn has_hidden(token: &str) -> bool {
+    // What all of them begin with.
+    if !token.bytes().any(|byte| matches!(byte, 0xc2 | 0xcd | 0xe2 | 0xef | 0xf3)) {
+        return false;
+    }
     let mut count = 0;
     for character in token.chars() {
         match character {
@@ -294,8 +344,8 @@ mod tests {
     use super::*;
 
     fn of(token: &str) -> Look {
-        let classes = token.bytes().fold(0, |all, byte| all | CLASS[usize::from(byte)]);
-        look(token, classes, false)
+        let classes = Classes::of_token(token);
+        look(token, classes.first | classes.rest, false)
     }
 
     #[test]
@@ -329,7 +379,8 @@ mod tests {
         let token = "aGVsbG8gd29ybGQgYW5kIGFsbCB0aGUgcmVzdCBvZiBpdCwgdG9v".repeat(2);
         let mut parts = Vec::new();
         for at in 0..100 {
-            parts.extend(coded.token(&token[..64], at * 64, at == 0));
+            let token = &token[..64];
+            parts.extend(coded.token(token, at * 64, Classes::of_token(token), at == 0));
         }
         parts.extend(coded.close());
         assert!(parts.len() >= 3);

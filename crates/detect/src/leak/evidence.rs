@@ -1,7 +1,5 @@
 //! What speaks for a leak, added up, and what has to be withheld for it.
 
-use std::borrow::Cow;
-
 use crate::finding::{Category, Finding, Scan, Span, Transform, Verdict};
 use crate::rules::verdict::Thresholds;
 
@@ -36,6 +34,19 @@ pub(super) struct Signal {
     /// Whether what follows in the same paragraph belongs to it.
     pub(super) tail: bool,
     pub(super) path: Vec<Transform>,
+}
+
+impl Signal {
+    fn into_finding(self) -> Finding {
+        Finding {
+            rule: self.rule.id.into(),
+            category: Category::DataExfiltration,
+            weight: self.weight,
+            span: self.span,
+            path: self.path,
+            reason: self.rule.reason.into(),
+        }
+    }
 }
 
 /// A finding that may still grow.
@@ -102,14 +113,7 @@ impl Evidence {
             return false;
         }
         self.withheld.push(signal.span);
-        self.report(finding(
-            signal.rule.id.into(),
-            signal.rule.reason.into(),
-            Category::DataExfiltration,
-            signal.weight,
-            signal.span,
-            signal.path,
-        ));
+        self.report(|| signal.into_finding());
         true
     }
 
@@ -119,7 +123,7 @@ impl Evidence {
         self.weigh();
         if found.weight >= LEAST && self.verdict() != Verdict::Clean {
             self.withheld.push(found.span);
-            self.report(found);
+            self.report(|| found);
         }
     }
 
@@ -162,14 +166,7 @@ impl Evidence {
             }
             None if !self.open[at].is_finding => {
                 self.open[at].finding = (self.findings.len() < MOST).then_some(self.findings.len());
-                self.report(finding(
-                    signal.rule.id.into(),
-                    signal.rule.reason.into(),
-                    Category::DataExfiltration,
-                    signal.weight,
-                    signal.span,
-                    signal.path.clone(),
-                ));
+                self.report(|| signal.clone().into_finding());
             }
             None => {}
         }
@@ -201,9 +198,9 @@ impl Evidence {
         (self.findings.len() < MOST).then(|| self.findings.len().checked_sub(1)).flatten()
     }
 
-    fn report(&mut self, finding: Finding) {
+    fn report(&mut self, finding: impl FnOnce() -> Finding) {
         if self.findings.len() < MOST {
-            self.findings.push(finding);
+            self.findings.push(finding());
         }
     }
 
@@ -212,15 +209,4 @@ impl Evidence {
         self.findings.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.span.cmp(&b.span)));
         Scan { verdict, score, findings: self.findings }
     }
-}
-
-pub(super) fn finding(
-    rule: Cow<'static, str>,
-    reason: Cow<'static, str>,
-    category: Category,
-    weight: f32,
-    span: Span,
-    path: Vec<Transform>,
-) -> Finding {
-    Finding { rule, category, weight, span, path, reason }
 }

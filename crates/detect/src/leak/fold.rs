@@ -42,6 +42,27 @@ const ASCII: [u8; 128] = {
     table
 };
 
+/// What [`of_letter`] says of everything else.
+pub(super) const NO_LETTER: u8 = NONE;
+
+const LETTERS: [u8; 256] = {
+    let mut table = [NO_LETTER; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        if (byte as u8).is_ascii_alphabetic() {
+            table[byte] = ASCII[byte];
+        }
+        byte += 1;
+    }
+    table
+};
+
+/// The symbol of an ASCII letter, and of letters only.
+#[inline(always)]
+pub(super) const fn of_letter(byte: u8) -> u8 {
+    LETTERS[byte as usize]
+}
+
 const NEAR: u32 = 0x80;
 const NEAR_END: u32 = 0x590;
 
@@ -61,6 +82,12 @@ pub(super) struct Folder {
 }
 
 impl Folder {
+    /// Takes note of a token that is nothing but ASCII letters and signs around them.
+    #[inline]
+    pub(super) fn word(&mut self) {
+        self.digits = self.digits.saturating_sub(1);
+    }
+
     /// Gives the symbols of every letter of a token, each with the bytes its character takes up.
     #[inline]
     pub(super) fn fold(&mut self, token: &str, mut symbol: impl FnMut(u8, usize, usize)) {
@@ -139,6 +166,13 @@ fn wide(character: char, symbol: &mut impl FnMut(u8)) {
         0x2000..=0x206f | 0xe000..=0xf8ff | 0xfe00..=0xfe0f | 0xfeff | 0xe0100..=0xe01ef => {}
         0x3041..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7a3 => {
             other(character, symbol);
+        }
+        // Scripts without case and without Latin look-alikes worth the search.
+        0x590..=0x109f | 0x1100..=0x139f | 0x1400..=0x1cff | 0xfb1d..=0xfdff | 0xfe70..=0xfefc => {
+            let point = matches!(code, 0x591..=0x5c7 | 0x64b..=0x65f | 0x670);
+            if !point && character.is_alphabetic() {
+                other(character, symbol);
+            }
         }
         0xff01..=0xff5e => ascii(code - 0xfee0, symbol),
         0xe0021..=0xe007e => ascii(code - 0xe0000, symbol),

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::fold::Folder;
-use super::shingle::{LENGTH, NONE, Register, STRIDE, Way};
+use super::fold::{Folder, NO_LETTER, of_letter};
+use super::shingle::{LENGTH, NONE, Register, STRIDE, Way, mask};
 
 /// A name is recognised from this many letters on.
 const PREFIX: usize = 6;
@@ -35,9 +35,11 @@ pub(super) struct Pattern {
 #[derive(Debug, Default)]
 pub(super) struct Sought {
     patterns: Vec<Pattern>,
-    prefix: u32,
+    /// Letters by which patterns are recognised, and the mask that leaves as many.
+    prefix: usize,
+    mask: u64,
     filter: Filter,
-    index: HashMap<u64, Vec<usize>>,
+    index: HashMap<u32, Vec<usize>>,
     copies: Copies,
 }
 
@@ -58,14 +60,14 @@ impl Sought {
     pub(super) fn seal(&mut self) {
         let shortest = self.patterns.iter().map(|one| one.letters.len()).min().unwrap_or(PREFIX);
         let prefix = shortest.min(PREFIX);
-        self.prefix = prefix as u32;
+        (self.prefix, self.mask) = (prefix, mask(prefix));
         self.filter = Filter::new(self.patterns.len());
         self.index.clear();
         for (at, pattern) in self.patterns.iter().enumerate() {
             let mut register = Register::default();
             pattern.letters[..prefix].iter().for_each(|symbol| register.push(*symbol));
-            let key = register.last(self.prefix);
-            self.filter.set(spread(key));
+            let key = register.short(self.mask);
+            self.filter.set(key);
             self.index.entry(key).or_default().push(at);
         }
     }
@@ -80,21 +82,23 @@ impl Sought {
     }
 }
 
-fn spread(key: u64) -> u32 {
-    let [a, b, c, d, ..] = key.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-    u32::from_be_bytes([a, b, c, d])
-}
-
 /// A set of hashes that may say yes where it should say no.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Filter {
     bits: Vec<u64>,
     shift: u32,
 }
 
+impl Default for Filter {
+    /// The empty set.
+    fn default() -> Self {
+        Self { bits: vec![0], shift: 26 }
+    }
+}
+
 impl Filter {
     fn new(entries: usize) -> Self {
-        let bits = (entries.max(64) * 16).next_power_of_two().min(1 << 24);
+        let bits = (entries.max(64) * 32).next_power_of_two().min(1 << 24);
         Self { bits: vec![0; bits / 64], shift: 32 - bits.trailing_zeros() }
     }
 
@@ -103,7 +107,7 @@ impl Filter {
         self.bits[at / 64] |= 1 << (at % 64);
     }
 
-    #[inline]
+    #[inline(always)]
     fn has(&self, hash: u32) -> bool {
         let at = (hash >> self.shift) as usize;
         self.bits.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
@@ -162,6 +166,10 @@ impl Copies {
         self.filter.set(hash);
     }
 
+    fn has(&self, hash: u32) -> bool {
+        !self.slots.is_empty() && self.find(hash).is_some()
+    }
+
     fn find(&self, hash: u32) -> Option<Place> {
         let mut at = self.slot(hash);
         loop {
@@ -213,6 +221,36 @@ struct Thread {
     matched: usize,
 }
 
+/// Where the last letters stand: for each stretch of letters, a byte each, its first letter.
+#[derive(Debug, Default)]
+struct Starts {
+    /// The number of the first letter; its place, doubled, and whether it touches the one before.
+    ring: [(usize, usize); 32],
+    pushed: usize,
+}
+
+impl Starts {
+    #[inline(always)]
+    fn push(&mut self, letter: usize, start: usize, joined: bool) {
+        self.ring[self.pushed % 32] = (letter, start << 1 | usize::from(joined));
+        self.pushed += 1;
+    }
+
+    /// Where one of the last letters stands, and whether it touches the one before.
+    ///
+    // INVARIANT: a stretch has a letter at least, so the last 32 letters are in the ring.
+    #[inline]
+    fn of(&self, letter: usize) -> (usize, bool) {
+        for back in 1..=self.pushed.min(32) {
+            let (first, place) = self.ring[(self.pushed - back) % 32];
+            if first <= letter {
+                return ((place >> 1) + letter - first, letter > first || place & 1 == 1);
+            }
+        }
+        (0, false)
+    }
+}
+
 /// The state of a text that is read letter by letter.
 #[derive(Debug, Default)]
 pub(super) struct Letters {
@@ -222,9 +260,10 @@ pub(super) struct Letters {
     count: usize,
     /// Letters since all was forgotten.
     since: usize,
-    /// Where the last letters began, doubled, and whether the one before stood right before.
-    ring: [usize; 32],
+    starts: Starts,
+    /// Where the last letter ended, and whether it was one byte.
     before: usize,
+    narrow: bool,
     threads: Vec<Thread>,
     /// Names that are complete unless the word goes on.
     ended: Vec<Met>,
@@ -239,6 +278,24 @@ pub(super) struct Letters {
 }
 
 impl Letters {
+    /// Takes a word in that is all ASCII letters; gives the last letters.
+    #[inline]
+    pub(super) fn word(&mut self, sought: &Sought, word: &[u8], start: usize) -> Register {
+        if self.is_calm()
+            && start > self.before
+            && let Some((register, length)) = self.try_word(sought, word)
+        {
+            self.take_word(register, length, start);
+            return register;
+        }
+        self.folder.word();
+        for (at, letter) in word.iter().enumerate() {
+            self.letter(sought, of_letter(*letter), start + at, start + at + 1);
+        }
+        self.end_token();
+        self.register
+    }
+
     /// Takes a token in; `start` is where it stands.
     pub(super) fn token(&mut self, sought: &Sought, token: &str, start: usize) {
         let mut folder = self.folder;
@@ -246,6 +303,11 @@ impl Letters {
             self.letter(sought, symbol, start + from, start + to);
         });
         self.folder = folder;
+        self.end_token();
+    }
+
+    #[inline]
+    fn end_token(&mut self) {
         if !self.ended.is_empty() {
             self.met.append(&mut self.ended);
         }
@@ -259,9 +321,12 @@ impl Letters {
     fn letter(&mut self, sought: &Sought, symbol: u8, start: usize, end: usize) {
         // A character may stand for several letters.
         let joined = start <= self.before && self.count > 0;
-        self.before = end;
+        let narrow = end - start == 1;
+        if start != self.before || !narrow || !self.narrow || self.count == 0 {
+            self.starts.push(self.count, start, joined);
+        }
+        (self.before, self.narrow) = (end, narrow);
         self.register.push(symbol);
-        self.ring[self.count % 32] = start << 1 | usize::from(joined);
         self.count += 1;
         self.since += 1;
         if !self.ended.is_empty() {
@@ -270,8 +335,8 @@ impl Letters {
         if !self.threads.is_empty() {
             self.follow(sought, symbol, end);
         }
-        let key = self.register.last(sought.prefix);
-        if sought.filter.has(spread(key)) && self.since >= sought.prefix as usize {
+        let key = self.register.short(sought.mask);
+        if sought.filter.has(key) && self.since >= sought.prefix {
             self.begin(sought, key, end);
         }
         if sought.has_copies() && self.since >= LENGTH {
@@ -312,21 +377,31 @@ impl Letters {
     }
 
     #[cold]
-    fn begin(&mut self, sought: &Sought, key: u64, end: usize) {
+    fn begin(&mut self, sought: &Sought, key: u32, end: usize) {
         let Some(patterns) = sought.index.get(&key) else { return };
-        let first = self.ring[(self.count - sought.prefix as usize) % 32];
+        let (start, joined) = self.starts.of(self.count - sought.prefix);
         for &pattern in patterns {
             let one = &sought.patterns[pattern];
-            if (first & 1 == 1 && !one.anywhere) || self.threads.len() >= MOST_THREADS {
+            if (joined && !one.anywhere) || self.threads.len() >= MOST_THREADS {
                 continue;
             }
-            let met = Met { pattern, start: first >> 1, end };
-            if one.letters.len() == sought.prefix as usize {
+            // Two prefixes may have one hash.
+            if !self.ends_with(&one.letters[..sought.prefix]) {
+                continue;
+            }
+            let met = Met { pattern, start, end };
+            if one.letters.len() == sought.prefix {
                 self.ended.push(met);
             } else {
-                self.threads.push(Thread { met, matched: sought.prefix as usize });
+                self.threads.push(Thread { met, matched: sought.prefix });
             }
         }
+    }
+
+    fn ends_with(&self, letters: &[u8]) -> bool {
+        let mut wanted = Register::default();
+        letters.iter().for_each(|symbol| wanted.push(*symbol));
+        wanted.word(letters.len()) == self.register.word(letters.len())
     }
 
     #[cold]
@@ -362,7 +437,7 @@ impl Letters {
         self.runs.push(Run {
             id: self.runs_made,
             way: Way::ALL[way],
-            start: self.ring[(self.count - LENGTH) % 32] >> 1,
+            start: self.starts.of(self.count - LENGTH).0,
             end,
             matched: LENGTH,
             fresh: if fresh { LENGTH } else { 0 },
@@ -439,20 +514,71 @@ impl Letters {
         (self.covered, self.known) = (branch.covered, branch.known);
     }
 
+    /// Whether nothing has begun that may become something.
+    #[inline]
+    pub(super) fn is_calm(&self) -> bool {
+        self.threads.is_empty() && self.ended.is_empty() && self.runs.is_empty()
+    }
+
+    /// Tries the letters at the beginning of some bytes, without taking them in: how many there
+    /// are and the last letters then, unless one of them may end something.
+    #[inline(always)]
+    pub(super) fn try_word(&self, sought: &Sought, bytes: &[u8]) -> Option<(Register, usize)> {
+        let mut register = self.register;
+        let mut length = 0;
+        for byte in bytes {
+            let symbol = of_letter(*byte);
+            if symbol == NO_LETTER {
+                break;
+            }
+            register.push(symbol);
+            let (short, hash) = (register.short(sought.mask), register.hash());
+            if sought.filter.has(short) || sought.copies.filter.has(hash) {
+                let sure = sought.index.contains_key(&short) || sought.copies.has(hash);
+                if sure {
+                    return None;
+                }
+            }
+            length += 1;
+        }
+        Some((register, length))
+    }
+
+    /// Takes in a word that was tried, with space before it.
+    #[inline(always)]
+    pub(super) fn take_word(&mut self, register: Register, length: usize, start: usize) {
+        self.folder.word();
+        self.starts.push(self.count, start, false);
+        self.register = register;
+        self.count += length;
+        self.since += length;
+        (self.before, self.narrow) = (start + length, true);
+    }
+
+    /// Whether there are runs, open or closed, to be weighed.
+    #[inline]
+    pub(super) fn has_runs(&self) -> bool {
+        !self.runs.is_empty() || !self.closed.is_empty()
+    }
+
     /// The runs that are open.
     pub(super) fn runs(&self) -> &[Run] {
         &self.runs
     }
 
     /// From where on letters may still become part of a name or of a run that is not open yet.
+    #[inline]
     pub(super) fn hold(&self, sought: &Sought) -> usize {
-        let window = if sought.has_copies() { LENGTH - 1 } else { sought.prefix as usize - 1 };
+        let window = if sought.has_copies() { LENGTH - 1 } else { sought.prefix - 1 };
         let held = window.min(self.since);
         let mut from = usize::MAX;
         if held > 0 {
-            from = self.ring[(self.count - held) % 32] >> 1;
+            (from, _) = self.starts.of(self.count - held);
         }
-        self.threads.iter().fold(from, |from, thread| from.min(thread.met.start))
+        for thread in &self.threads {
+            from = from.min(thread.met.start);
+        }
+        from
     }
 }
 

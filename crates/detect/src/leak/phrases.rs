@@ -124,6 +124,25 @@ pub(super) struct Phrases {
 }
 
 impl Phrases {
+    /// Whether nothing has begun that may become something.
+    pub(super) fn is_calm(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Whether a word begins no phrase.
+    #[inline(always)]
+    pub(super) fn may_pass(&self, meaning: Meaning) -> bool {
+        meaning & FIRST == 0
+    }
+
+    /// Takes in a word that begins no phrase.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, meaning: Meaning) {
+        if meaning & (BUT | NOT) != 0 {
+            self.negated = meaning & NOT != 0;
+        }
+    }
+
     /// A sentence ends.
     pub(super) fn sentence(&mut self) {
         self.threads.clear();
@@ -189,6 +208,7 @@ impl Phrases {
     }
 
     /// From where on words may still become part of a phrase.
+    #[inline]
     pub(super) fn hold(&self) -> usize {
         self.threads.iter().map(|thread| thread.start).min().unwrap_or(usize::MAX)
     }

@@ -1,12 +1,15 @@
 //! One reading of a text, token by token.
 
+use super::coded::Classes;
 use super::discover::{is_builder, placeholder};
 use super::evidence::{Count, Rule, Signal};
+use super::fold::of_letter;
 use super::letters::{Letters, Met};
 use super::ordinary::{is_ordinary, parts_of};
 use super::phrases::{DRAFT, Phrases};
 use super::sections::Shape;
-use super::words::{COLON, Hash, Meaning, NAME, QUOTE, SIGNAL, TOOL};
+use super::shingle::Register;
+use super::words::{self, COLON, Heading, Meaning, NAME, QUOTE, SIGNAL, TOOL};
 use super::{Item, OutputGuard};
 use crate::finding::Span;
 
@@ -21,6 +24,9 @@ static AGENT_FILE: Rule =
 
 /// What the shape of a prompt counts for in code, and where a prompt is being drafted.
 const ASIDE: f32 = 0.4;
+
+/// Longer words are looked at one by one.
+const LONGEST_SKIMMED: usize = words::LONGEST;
 
 /// The text that is being read; `base` is where it begins.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +48,7 @@ pub(super) struct Token<'t> {
     pub(super) text: &'t str,
     pub(super) start: usize,
     pub(super) newlines: u32,
+    pub(super) classes: Classes,
 }
 
 /// A name alone on its line, which is what it may be for: whether it is goes by what follows.
@@ -59,7 +66,6 @@ pub(super) struct Scanner {
     shape: Shape,
     fenced: bool,
     drafting: bool,
-    words: usize,
     line_words: usize,
     colon: bool,
     quote: bool,
@@ -90,8 +96,18 @@ impl Scanner {
             self.fenced = !self.fenced;
         }
         let words_before = self.line_words;
-        let signs = self.words_of(token);
-        self.letters.token(&guard.sought, token.text, token.start);
+        let mut signs = false;
+        if let Some(length) = plain_word(token) {
+            let register = self.letters.word(&guard.sought, &token.text.as_bytes()[..length], token.start);
+            let (heading, meaning) = if length <= words::LONGEST { words::look_up(register.word(length), length) } else { (0, 0) };
+            self.word(heading, meaning, [token.start, token.start + length]);
+            for (at, sign) in token.text.bytes().enumerate().skip(length) {
+                self.sign(sign, &token.text.as_bytes()[at + 1..]);
+            }
+        } else {
+            signs = self.words_of(token);
+            self.letters.token(&guard.sought, token.text, token.start);
+        }
         if !self.letters.met.is_empty() {
             for met in std::mem::take(&mut self.letters.met) {
                 self.met(guard, raw, met, words_before == 0);
@@ -100,6 +116,63 @@ impl Scanner {
         if signs {
             self.signs(token, words_before);
         }
+    }
+
+    /// Whether nothing has begun that may become something.
+    fn is_calm(&self) -> bool {
+        let flags = self.colon || self.quote || self.alone.is_some();
+        !flags && self.phrases.is_calm() && self.shape.is_calm() && self.letters.is_calm()
+    }
+
+    /// Goes through words that mean nothing here, a single space between them, as long as there
+    /// are such: the same as [`Self::token`] for each, only faster. Gives where the last one ends.
+    pub(super) fn skim(&mut self, guard: &OutputGuard, bytes: &[u8], base: usize) -> usize {
+        let mut done = 0;
+        if !self.is_calm() {
+            return done;
+        }
+        let mut at = 0;
+        loop {
+            let start = base + at;
+            let Some((register, length)) = self.letters.try_word(&guard.sought, &bytes[at..]) else {
+                return done;
+            };
+            if bytes[at..at + length].iter().skip(1).any(u8::is_ascii_uppercase) {
+                return done;
+            }
+            let end = at + length;
+            let next = match bytes.get(end..) {
+                Some([b' ', ..]) => end,
+                Some([b',' | b';' | b'.' | b'!' | b'?', b' ', ..]) => end + 1,
+                _ => return done,
+            };
+            if length == 0 || length > LONGEST_SKIMMED {
+                return done;
+            }
+            let (heading, meaning) = words::look_up(register.word(length), length);
+            if !self.phrases.may_pass(meaning) || !self.shape.pass(heading, meaning, start) {
+                return done;
+            }
+            self.phrases.pass(meaning);
+            self.letters.take_word(register, length, start);
+            self.line_words += 1;
+            match bytes[end] {
+                b' ' => {}
+                b',' | b';' => self.shape.sign(bytes[end]),
+                _ => self.break_sentence(),
+            }
+            done = next;
+            at = next + 1;
+            if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
+                return done;
+            }
+        }
+    }
+
+    /// Whether there is anything to weigh.
+    #[inline]
+    pub(super) fn has_met_something(&self) -> bool {
+        !self.signals.is_empty() || self.letters.has_runs()
     }
 
     /// Ends the reading.
@@ -156,6 +229,7 @@ impl Scanner {
     }
 
     /// From where on the text may still become part of a signal.
+    #[inline]
     pub(super) fn hold(&self, guard: &OutputGuard) -> usize {
         let alone = self.alone.as_ref().map_or(usize::MAX, |alone| alone.signal.span.start);
         self.letters.hold(&guard.sought).min(self.phrases.hold()).min(self.shape.hold()).min(alone)
@@ -233,11 +307,19 @@ impl Scanner {
         if word.length == 0 {
             return;
         }
-        let (heading, mut meaning) = if word.unknown { (0, 0) } else { word.hash.look_up() };
+        let known = !word.unknown && word.length <= words::LONGEST;
+        let (heading, mut meaning) = if known { words::look_up(word.letters.word(word.length), word.length) } else { (0, 0) };
         let text = &token.text[word.start..end];
         if word.is_name && !self.fenced {
             meaning |= name(text);
         }
+        let place = [token.start + word.start, token.start + end];
+        *word = Word::new();
+        self.word(heading, meaning, place);
+    }
+
+    #[inline]
+    fn word(&mut self, heading: Heading, mut meaning: Meaning, place: [usize; 2]) {
         if self.colon {
             meaning |= COLON;
         }
@@ -245,7 +327,7 @@ impl Scanner {
             meaning |= QUOTE;
         }
         (self.colon, self.quote) = (false, false);
-        let [start, end] = [token.start + word.start, token.start + end];
+        let [start, end] = place;
         let before = self.signals.len();
         self.phrases.word(meaning, start, end, &mut self.signals);
         if self.signals.len() > before {
@@ -258,9 +340,7 @@ impl Scanner {
         }
         let share = if self.fenced || self.drafting { ASIDE } else { 1.0 };
         self.shape.word(heading, meaning, [start, end], share, &mut self.signals);
-        self.words += 1;
         self.line_words += 1;
-        *word = Word::new();
     }
 
     /// A name that is watched for.
@@ -357,6 +437,21 @@ impl Scanner {
     }
 }
 
+/// The length of a word that is all of its token but for signs that end sentences and clauses.
+#[inline]
+fn plain_word(token: Token<'_>) -> Option<usize> {
+    if !token.classes.is_plain() {
+        return None;
+    }
+    let bytes = token.text.as_bytes();
+    let mut length = bytes.len();
+    while length > 0 && matches!(bytes[length - 1], b',' | b'.' | b':' | b';' | b'!' | b'?') {
+        length -= 1;
+    }
+    let letters = length > 0 && bytes[..length].iter().all(u8::is_ascii_alphabetic);
+    letters.then_some(length)
+}
+
 /// What an identifier means in a sentence.
 fn name(text: &str) -> Meaning {
     let text = text.trim_matches('_');
@@ -418,7 +513,7 @@ fn spoken(text: &str, item: &Item) -> f32 {
 /// A word while it is read.
 #[derive(Debug, Clone, Copy)]
 struct Word {
-    hash: Hash,
+    letters: Register,
     start: usize,
     length: usize,
     last: u8,
@@ -428,7 +523,7 @@ struct Word {
 
 impl Word {
     fn new() -> Self {
-        Self { hash: Hash::new(), start: 0, length: 0, last: 0, is_name: false, unknown: false }
+        Self { letters: Register::default(), start: 0, length: 0, last: 0, is_name: false, unknown: false }
     }
 
     #[inline]
@@ -439,22 +534,22 @@ impl Word {
         // An underscore or a hump inside.
         self.is_name |= (byte == b'_' && self.length > 0)
             || (byte.is_ascii_uppercase() && self.last.is_ascii_lowercase());
-        self.hash.push(byte);
+        self.unknown |= !byte.is_ascii_alphabetic();
+        self.letters.push(of_letter(byte) & 31);
         self.last = byte;
         self.length += 1;
     }
 
     fn push_wide(&mut self, character: char, at: usize) {
         let mut base = None;
-        unicode_normalization::char::decompose_canonical(character, |part| {
-            base = base.or(Some(part));
-        });
+        if matches!(character, ..'\u{250}' | '\u{1e00}'..'\u{1f00}') {
+            unicode_normalization::char::decompose_canonical(character, |part| {
+                base = base.or(Some(part));
+            });
+        }
         match base.and_then(|part| u8::try_from(part).ok()).filter(u8::is_ascii_alphabetic) {
             Some(byte) => self.push(byte, at),
-            None => {
-                self.unknown = true;
-                self.push(b'?', at);
-            }
+            None => self.push(b'?', at),
         }
     }
 }

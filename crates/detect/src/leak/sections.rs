@@ -43,6 +43,34 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// Whether nothing has begun that may become something.
+    pub(super) fn is_calm(&self) -> bool {
+        self.hold() == usize::MAX
+    }
+
+    /// Takes in a word that means nothing here, or says that it is not such a word.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, heading: Heading, meaning: Meaning, start: usize) -> bool {
+        if self.position >= 3 {
+            self.header = None;
+            return true;
+        }
+        if heading > 0 || (self.position == 0 && meaning & (NEVER | ALWAYS | DO | BEFORE | IF | YOU) != 0) {
+            return false;
+        }
+        if self.position == 0 {
+            self.header = Some(Header { heading, start, end: start, words: 1 });
+            self.opening_start = start;
+        } else if let Some(header) = &mut self.header {
+            header.words += 1;
+        }
+        if let Some(slot) = self.opening.get_mut(self.position) {
+            *slot = meaning;
+        }
+        self.position += 1;
+        true
+    }
+
     /// A line begins.
     pub(super) fn line(&mut self) {
         if let Some(header) = self.header.take()
@@ -191,6 +219,7 @@ impl Shape {
     }
 
     /// From where on words may still become part of a heading or an order.
+    #[inline]
     pub(super) fn hold(&self) -> usize {
         let heading = |header: &Option<Header>| match header {
             Some(header) if header.heading > 0 => header.start,

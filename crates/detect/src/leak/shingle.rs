@@ -12,40 +12,51 @@ pub(super) const STRIDE: usize = 8;
 /// Stands in a list for a stretch that is not looked for; no stretch has it.
 pub(super) const NONE: u32 = 0;
 
-/// The last letters of a text.
+/// A mask that leaves so many letters, 12 at most.
+pub(super) fn mask(letters: usize) -> u64 {
+    (1 << (letters * BITS as usize)) - 1
+}
+
+/// The last letters of a text, 25 of them whole.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Register(u128);
+pub(super) struct Register {
+    low: u64,
+    high: u64,
+}
 
 impl Register {
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, symbol: u8) {
-        self.0 = self.0 << BITS | u128::from(symbol);
+        self.high = self.high << BITS | self.low >> (64 - BITS);
+        self.low = self.low << BITS | u64::from(symbol);
     }
 
-    /// The last `count` letters, 12 at most, as a number.
+    /// A hash of the last letters that a mask leaves.
+    #[inline(always)]
+    pub(super) fn short(self, mask: u64) -> u32 {
+        upper((self.low & mask).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// The last `count` letters, 25 at most.
     #[inline]
-    pub(super) fn last(self, count: u32) -> u64 {
-        let [low, _] = self.halves();
-        low & ((1 << (count * BITS)) - 1)
+    pub(super) fn word(self, count: usize) -> u128 {
+        let all = u128::from(self.high) << 64 | u128::from(self.low);
+        all & ((1 << (count * BITS as usize)) - 1)
     }
 
     /// A hash of the last stretch; never [`NONE`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn hash(self) -> u32 {
-        let [low, high] = self.halves();
-        let high = high & ((1 << (LENGTH as u32 * BITS - 64)) - 1);
-        let mixed = (low ^ high.wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(31))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let [a, b, c, d, ..] = (mixed ^ mixed << 29).to_be_bytes();
-        u32::from_be_bytes([a, b, c, d]) | 1
+        let high = self.high & ((1 << (LENGTH as u32 * BITS - 64)) - 1);
+        let mixed = self.low.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ high.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        upper(mixed ^ mixed << 27) | 1
     }
+}
 
-    #[inline]
-    fn halves(self) -> [u64; 2] {
-        let bytes = self.0.to_le_bytes();
-        let (words, _) = bytes.as_chunks::<8>();
-        [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
-    }
+#[inline(always)]
+fn upper(number: u64) -> u32 {
+    u32::try_from(number >> 32).unwrap_or_default()
 }
 
 /// The hashes of all stretches of some letters, from every letter on.

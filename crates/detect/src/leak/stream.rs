@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::ops::{Deref, Range};
 
-use super::coded::Coded;
-use super::evidence::{Count, Evidence, Signal, finding};
+use super::coded::{Classes, Coded, is_space};
+use super::evidence::{Count, Evidence, Signal};
 use super::letters::{Run, SHORTEST_COPY};
 use super::scanner::{Raw, Scanner, Token};
 use super::{COPY, OutputGuard, WITHHELD};
-use crate::finding::{Category, Scan, Span, Verdict};
+use crate::finding::{Category, Finding, Scan, Span, Verdict};
 use crate::secrets::find_secrets;
 use crate::urls::{UrlContext, find_urls, judge_url};
 use crate::views::{Limits, View, views};
@@ -17,6 +17,8 @@ use crate::views::{Limits, View, views};
 const TOKEN: usize = 64;
 /// Text is taken in by parts of this size.
 const PART: usize = 4096;
+/// Less than this is read token by token.
+const WORTH_SKIMMING: usize = 48;
 /// More than this is never held: what lies further apart does not belong together.
 const FARTHEST: usize = 4096;
 /// What stands before a stretch and is read with it, for credentials and addresses.
@@ -24,7 +26,7 @@ const CONTEXT: usize = 96;
 /// What belongs to an announcement at most.
 const TAIL: usize = 2048;
 /// How far the readings of one stretch go.
-const LIMITS: Limits = Limits { max_depth: 4, max_views: 24, max_decoded_bytes: 16 << 10 };
+const LIMITS: Limits = Limits { max_depth: 4, max_views: 24, max_decoded_bytes: 8 << 10 };
 
 /// Checks an answer as it comes and lets go of what is safe.
 ///
@@ -178,6 +180,13 @@ impl State {
     }
 
     pub(super) fn feed(&mut self, guard: &OutputGuard, mut text: &str, out: &mut String) {
+        // More of a token that goes on settles nothing.
+        let token = self.base + self.buffer.len() - self.at;
+        if token + text.len() <= TOKEN && !text.bytes().any(is_space) {
+            self.buffer.push_str(text);
+            self.searched = self.base + self.buffer.len();
+            return;
+        }
         while !text.is_empty() {
             let (part, rest) = text.split_at(text.floor_char_boundary(PART.min(text.len())));
             self.buffer.push_str(part);
@@ -213,31 +222,54 @@ impl State {
                 self.cut = false;
                 self.settle(guard);
             }
+            if self.newlines == 0 && !self.cut && self.buffer.len() - at >= WORTH_SKIMMING && self.skim(guard, at) {
+                continue;
+            }
             let bytes = self.buffer.as_bytes();
-            let from = at.max(self.searched.saturating_sub(self.base));
             let limit = bytes.len().min(at + TOKEN + 1);
-            let end = (from..limit).find(|index| is_space(bytes[*index]));
-            let (end, cut) = match end {
-                Some(end) => (end, false),
-                None if bytes.len() > at + TOKEN => (self.buffer.floor_char_boundary(at + TOKEN), true),
-                None if last && bytes.len() > at => (bytes.len(), false),
-                None => {
+            // What came before was searched when it came.
+            let searched = self.searched.saturating_sub(self.base);
+            if searched > at && !last && limit <= at + TOKEN && !bytes[searched..].iter().any(|byte| is_space(*byte)) {
+                self.searched = self.base + bytes.len();
+                return;
+            }
+            let (mut classes, mut end) = Classes::of(bytes, at, limit);
+            let mut cut = false;
+            if end == limit {
+                if bytes.len() > at + TOKEN {
+                    end = self.buffer.floor_char_boundary(at + TOKEN);
+                    (classes, _) = Classes::of(bytes, at, end);
+                    cut = true;
+                } else if !last || end == at {
                     self.searched = self.base + bytes.len();
                     return;
                 }
-            };
-            self.token(guard, at..end);
+            }
+            self.token(guard, at..end, classes);
             self.cut = cut;
         }
     }
 
-    fn token(&mut self, guard: &OutputGuard, range: Range<usize>) {
+    /// Goes through ordinary words, if there are any.
+    fn skim(&mut self, guard: &OutputGuard, at: usize) -> bool {
+        if self.coded.hold() != usize::MAX || self.tail.is_some() {
+            return false;
+        }
+        let done = self.scanner.skim(guard, &self.buffer.as_bytes()[at..], self.base + at);
+        if done > 0 {
+            self.at += done;
+            self.settle(guard);
+        }
+        done > 0
+    }
+
+    fn token(&mut self, guard: &OutputGuard, range: Range<usize>, classes: Classes) {
         let [start, end] = [self.base + range.start, self.base + range.end];
         let text = &self.buffer[range];
         let raw = Raw { text: &self.buffer, base: self.base };
         let newlines = std::mem::take(&mut self.newlines);
-        self.scanner.token(guard, raw, Token { text, start, newlines });
-        let stretch = self.coded.token(text, start, !self.cut);
+        self.scanner.token(guard, raw, Token { text, start, newlines, classes });
+        let stretch = self.coded.token(text, start, classes, !self.cut);
         self.at = end;
         if let Some(tail) = &mut self.tail {
             if newlines > 1 || end > tail.until {
@@ -256,7 +288,14 @@ impl State {
     }
 
     /// Turns what the reading has met into evidence.
+    #[inline]
     fn collect(&mut self, guard: &OutputGuard, token: Range<usize>) {
+        if self.scanner.has_met_something() {
+            self.weigh(guard, token);
+        }
+    }
+
+    fn weigh(&mut self, guard: &OutputGuard, token: Range<usize>) {
         for run in self.scanner.letters.closed.drain(..) {
             self.evidence.grow(run.id, &copy(guard, &run));
             self.evidence.close(run.id);
@@ -303,28 +342,28 @@ impl State {
         let mut found = Vec::new();
         if guard.secrets {
             for secret in find_secrets(text).into_iter().filter(|secret| secret.confidence >= 0.5) {
-                found.push(finding(
-                    format!("secret.{}", secret.kind).into(),
-                    Cow::Borrowed("A credential is written here."),
-                    Category::SensitiveFileContent,
-                    secret.confidence * 0.8,
-                    place(secret.span),
-                    Vec::new(),
-                ));
+                found.push(Finding {
+                    rule: format!("secret.{}", secret.kind).into(),
+                    category: Category::SensitiveFileContent,
+                    weight: secret.confidence * 0.8,
+                    span: place(secret.span),
+                    path: Vec::new(),
+                    reason: Cow::Borrowed("A credential is written here."),
+                });
             }
         }
         if guard.urls {
             for url in find_urls(text) {
                 let context = UrlContext { from_model: true, ..url.context };
                 for risk in judge_url(&url, context) {
-                    found.push(finding(
-                        format!("url.{:?}", risk.kind).to_lowercase().into(),
-                        risk.reason,
-                        Category::DataExfiltration,
-                        risk.weight * 0.8,
-                        place(url.span),
-                        Vec::new(),
-                    ));
+                    found.push(Finding {
+                        rule: format!("url.{:?}", risk.kind).to_lowercase().into(),
+                        category: Category::DataExfiltration,
+                        weight: risk.weight * 0.8,
+                        span: place(url.span),
+                        path: Vec::new(),
+                        reason: risk.reason,
+                    });
                 }
             }
         }
@@ -336,6 +375,7 @@ impl State {
     }
 
     /// Decides how far the text is settled, and forgets what lies too far back.
+    #[inline]
     fn settle(&mut self, guard: &OutputGuard) {
         let mut hold = self.hold(guard);
         if self.at - hold.min(self.at) > FARTHEST {
@@ -349,18 +389,20 @@ impl State {
         self.decide(hold.min(self.at));
     }
 
+    #[inline]
     fn hold(&self, guard: &OutputGuard) -> usize {
-        let runs = self.scanner.letters.runs().iter().map(|run| {
+        let mut from = self.scanner.hold(guard);
+        for run in self.scanner.letters.runs() {
             // What belongs to a finding is not held, it is withheld.
-            if self.evidence.is_finding(run.id) { run.end } else { run.start }
-        });
-        let runs = runs.min().unwrap_or(usize::MAX);
-        let mut coded = self.coded.hold();
+            from = from.min(if self.evidence.is_finding(run.id) { run.end } else { run.start });
+        }
+        let coded = self.coded.hold();
         if coded != usize::MAX {
             // A part of a long stretch may begin inside a character.
-            coded = self.base + self.buffer.floor_char_boundary(coded.saturating_sub(self.base));
+            let at = self.buffer.floor_char_boundary(coded.saturating_sub(self.base));
+            from = from.min(self.base + at);
         }
-        self.scanner.hold(guard).min(coded).min(runs)
+        from
     }
 
     fn decide(&mut self, to: usize) {
@@ -425,16 +467,25 @@ fn read_view(
     let text = view.text();
     let raw = Raw { text, base: 0 };
     let mut branch = scanner.branch();
-    let mut newlines = 1;
-    let mut start = 0;
-    for token in text.split(|c: char| c.is_ascii_whitespace()) {
-        if !token.is_empty() {
-            branch.token(guard, raw, Token { text: token, start, newlines });
-            newlines = 0;
+    let bytes = text.as_bytes();
+    let (mut newlines, mut at) = (1, 0);
+    while at < bytes.len() {
+        if is_space(bytes[at]) {
+            newlines += u32::from(bytes[at] == b'\n');
+            at += 1;
+            continue;
         }
-        start += token.len();
-        newlines += u32::from(text.as_bytes().get(start) == Some(&b'\n'));
-        start += 1;
+        if newlines == 0 {
+            let done = branch.skim(guard, &bytes[at..], at);
+            if done > 0 {
+                at += done;
+                continue;
+            }
+        }
+        let (classes, end) = Classes::of(bytes, at, bytes.len());
+        let token = Token { text: &text[at..end], start: at, newlines, classes };
+        branch.token(guard, raw, token);
+        (newlines, at) = (0, end);
     }
     branch.finish(guard);
     let runs = branch.letters.closed.drain(..).map(|run| copy(guard, &run));
@@ -450,10 +501,6 @@ fn read_view(
         evidence.add(signal);
     }
     scanner.join(branch);
-}
-
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
 
 /// What a stretch that follows the prompt says.

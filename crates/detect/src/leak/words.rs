@@ -1,5 +1,7 @@
 //! Words and what they mean here.
 
+use super::fold::{BITS, of_letter};
+
 /// A set of meanings; a word may have several.
 pub(super) type Meaning = u64;
 
@@ -130,7 +132,7 @@ static TABLE: [(u32, Heading, Meaning); SLOTS] = {
         let mut at = 0;
         while at < words.len() {
             let slot = slot_of(&table, words[at].as_bytes());
-            table[slot].0 = hash(words[at].as_bytes());
+            table[slot].0 = hash(letters_of(words[at].as_bytes()), words[at].len());
             table[slot].2 |= meaning;
             at += 1;
         }
@@ -142,7 +144,7 @@ static TABLE: [(u32, Heading, Meaning); SLOTS] = {
         while at < HEADINGS[row].len() {
             let word = HEADINGS[row][at].as_bytes();
             let slot = slot_of(&table, word);
-            table[slot].0 = hash(word);
+            table[slot].0 = hash(letters_of(word), word.len());
             table[slot].1 = row as u8 + 1;
             table[slot].2 |= TITLE;
             at += 1;
@@ -153,7 +155,7 @@ static TABLE: [(u32, Heading, Meaning); SLOTS] = {
 };
 
 const fn slot_of(table: &[(u32, Heading, Meaning); SLOTS], word: &[u8]) -> usize {
-    let hash = hash(word);
+    let hash = hash(letters_of(word), word.len());
     let mut slot = (hash >> 21) as usize;
     while table[slot].0 != 0 && table[slot].0 != hash {
         slot = (slot + 1) % SLOTS;
@@ -161,51 +163,43 @@ const fn slot_of(table: &[(u32, Heading, Meaning); SLOTS], word: &[u8]) -> usize
     slot
 }
 
-const fn hash(word: &[u8]) -> u32 {
-    let mut state = Hash::new();
+/// The letters of a word, folded as letters are.
+const fn letters_of(word: &[u8]) -> u128 {
+    let mut letters = 0;
     let mut at = 0;
     while at < word.len() {
-        state.push(word[at]);
+        letters = letters << BITS | of_letter(word[at]) as u128;
         at += 1;
     }
-    state.finish()
+    letters
 }
 
-/// The hash of a word, byte by byte, in lower case.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hash(u32);
+#[inline]
+const fn hash(letters: u128, count: usize) -> u32 {
+    let low = (letters & u64::MAX as u128) as u64;
+    let high = (letters >> 64) as u64;
+    let mixed = (low ^ high.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ (count as u64) << 59)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32 | 1
+}
 
-impl Hash {
-    pub(super) const fn new() -> Self {
-        Self(0x811c_9dc5)
-    }
+/// Longer words have no meaning.
+pub(super) const LONGEST: usize = 16;
 
-    #[inline]
-    pub(super) const fn push(&mut self, byte: u8) {
-        self.0 = (self.0 ^ (byte | 0x20) as u32).wrapping_mul(0x0100_0193);
-    }
-
-    #[inline]
-    const fn finish(self) -> u32 {
-        let mixed = (self.0 ^ self.0 >> 15).wrapping_mul(0x9e37_79b1);
-        mixed | 1
-    }
-
-    /// What the word means.
-    #[inline]
-    pub(super) fn look_up(self) -> (Heading, Meaning) {
-        let hash = self.finish();
-        let mut slot = (hash >> 21) as usize;
-        loop {
-            let (known, heading, meaning) = TABLE[slot];
-            if known == hash {
-                return (heading, meaning);
-            }
-            if known == 0 {
-                return (0, 0);
-            }
-            slot = (slot + 1) % SLOTS;
+/// What a word of so many letters means.
+#[inline]
+pub(super) fn look_up(letters: u128, count: usize) -> (Heading, Meaning) {
+    let hash = hash(letters, count);
+    let mut slot = (hash >> 21) as usize;
+    loop {
+        let (known, heading, meaning) = TABLE[slot];
+        if known == hash {
+            return (heading, meaning);
         }
+        if known == 0 {
+            return (0, 0);
+        }
+        slot = (slot + 1) % SLOTS;
     }
 }
 
@@ -214,9 +208,7 @@ mod tests {
     use super::*;
 
     fn look_up(word: &str) -> (Heading, Meaning) {
-        let mut hash = Hash::new();
-        word.bytes().for_each(|byte| hash.push(byte));
-        hash.look_up()
+        super::look_up(letters_of(word.as_bytes()), word.len())
     }
 
     #[test]
@@ -236,8 +228,9 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         let hashes: std::collections::HashSet<u32> =
-            words.iter().map(|word| hash(word.as_bytes())).collect();
+            words.iter().map(|word| hash(letters_of(word.as_bytes()), word.len())).collect();
         assert_eq!(hashes.len(), words.len());
+        assert!(words.iter().all(|word| word.len() <= LONGEST));
         assert!(words.len() < SLOTS / 2);
     }
 }
