@@ -38,9 +38,13 @@ fn main() {
         for (kind, text) in [("prose", PROSE), ("code", CODE), ("lists", LIST)] {
             for size in [1 << 10, 64 << 10, 1 << 20] {
                 let text = text.repeat(size / text.len() + 1);
-                measure(&format!("{name}, {kind}"), &text[..text.floor_char_boundary(size)], |text| {
-                    black_box(guard.check(text));
-                });
+                measure(
+                    &format!("{name}, {kind}"),
+                    &text[..text.floor_char_boundary(size)],
+                    |text| {
+                        black_box(guard.check(text));
+                    },
+                );
             }
         }
     }
@@ -74,7 +78,12 @@ fn measure(name: &str, text: &str, check: impl Fn(&str)) {
     times.sort_by(f64::total_cmp);
     let median = times[times.len() / 2];
     let bytes = text.len() as f64;
-    println!("{name:<28} {bytes:>9} {:>10.2} {:>8.0} {:>8.2}", median * 1e6, bytes / 1e6 / median, median * 1e9 / bytes);
+    println!(
+        "{name:<28} {bytes:>9} {:>10.2} {:>8.0} {:>8.2}",
+        median * 1e6,
+        bytes / 1e6 / median,
+        median * 1e9 / bytes
+    );
 }
 
 fn hold(name: &str, guard: &OutputGuard, text: &str) {

@@ -189,14 +189,8 @@ impl OutputGuard {
     }
 
     fn watch_canary(&mut self, canary: &Canary) {
-        let item = Item {
-            rule: &CANARY,
-            prose: 0.98,
-            code: 0.98,
-            parts: 0,
-            signal: false,
-            canary: true,
-        };
+        let item =
+            Item { rule: &CANARY, prose: 0.98, code: 0.98, parts: 0, signal: false, canary: true };
         for way in [Way::Plain, Way::Reversed, Way::Rot13] {
             let letters = way.letters(canary.as_str());
             for part in letters.windows(CANARY_PART) {

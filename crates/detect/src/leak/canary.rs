@@ -59,7 +59,11 @@ mod tests {
     #[test]
     fn every_bit_counts() {
         let tokens: std::collections::HashSet<Canary> = (0..72)
-            .map(|bit| Canary::new(std::array::from_fn(|at| if at == bit / 8 { 1 << (bit % 8) } else { 0 })))
+            .map(|bit| {
+                Canary::new(std::array::from_fn(
+                    |at| if at == bit / 8 { 1 << (bit % 8) } else { 0 },
+                ))
+            })
             .collect();
         assert_eq!(tokens.len(), 72);
         assert!(tokens.iter().all(|token| token.as_str().len() == 26));

@@ -141,7 +141,13 @@ impl Coded {
     /// Takes a token in; gives a stretch that is to be read now, if one is. `space` is whether
     /// there was space before the token.
     #[inline]
-    pub(super) fn token(&mut self, token: &str, start: usize, classes: Classes, space: bool) -> Option<Range<usize>> {
+    pub(super) fn token(
+        &mut self,
+        token: &str,
+        start: usize,
+        classes: Classes,
+        space: bool,
+    ) -> Option<Range<usize>> {
         if space {
             self.unbroken = start;
         }
@@ -237,7 +243,8 @@ fn coded(bytes: &[u8]) -> Look {
     let mut signs = 0_usize;
     for (at, byte) in bytes.iter().enumerate() {
         let class = CLASS[usize::from(*byte)];
-        if class & (LOWER | UPPER | DIGIT) == 0 && !matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_') {
+        if class & (LOWER | UPPER | DIGIT) == 0 && !matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
+        {
             signs += usize::from(class & SIGN != 0);
             (run, changes, before) = (0, 0, 0);
             continue;
@@ -265,7 +272,8 @@ fn coded(bytes: &[u8]) -> Look {
     if longest >= 16 && capitals + 1 >= longest {
         return Look::Coded;
     }
-    if bytes.len() >= 4 && capitals > 0 && capitals + digits + 1 < bytes.len() + digits && most > 0 {
+    if bytes.len() >= 4 && capitals > 0 && capitals + digits + 1 < bytes.len() + digits && most > 0
+    {
         return Look::Short;
     }
     Look::Ordinary
@@ -273,8 +281,9 @@ fn coded(bytes: &[u8]) -> Look {
 
 /// Digits, of hexadecimal numbers too, and signs.
 fn is_number(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| byte.is_ascii_hexdigit() || !byte.is_ascii_alphanumeric() || matches!(byte, b'x' | b'X'))
-        && bytes.is_ascii()
+    bytes.iter().all(|byte| {
+        byte.is_ascii_hexdigit() || !byte.is_ascii_alphanumeric() || matches!(byte, b'x' | b'X')
+    }) && bytes.is_ascii()
 }
 
 fn has_escape(bytes: &[u8]) -> bool {
@@ -284,7 +293,10 @@ fn has_escape(bytes: &[u8]) -> bool {
         let rest = &bytes[at + 1..];
         let coded = match bytes[at] {
             b'%' => matches!(rest, [b'u' | b'U', ..]) || is_pair(rest),
-            b'&' => rest.first() == Some(&b'#') || (entities && rest.first().is_some_and(u8::is_ascii_alphabetic)),
+            b'&' => {
+                rest.first() == Some(&b'#')
+                    || (entities && rest.first().is_some_and(u8::is_ascii_alphabetic))
+            }
             b'\\' => rest.first().is_some_and(u8::is_ascii_alphanumeric),
             b'=' => {
                 quoted += u8::from(is_pair(rest));
@@ -327,8 +339,13 @@ fn has_hidden(token: &str) -> bool {
     for character in token.chars() {
         match character {
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => return true,
-            '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}' | '\u{34f}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e01ef}' => count += 1,
+            '\u{200b}'..='\u{200f}'
+            | '\u{2060}'..='\u{2064}'
+            | '\u{feff}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{e0000}'..='\u{e01ef}' => count += 1,
             _ => {}
         }
     }
@@ -351,8 +368,17 @@ mod tests {
     #[test]
     fn encodings_stand_out() {
         for token in [
-            "aGVsbG8gd29ybGQgYW5k", "68656c6c6f20776f726c64", "NBSWY3DPEB3W64TMMQ======", "%69%67", "&#105;&#103;",
-            "\\x69\\x67", "=69=67", "<b>i</b>g", "0110100101100111", "BOu!rD]j7BEbo7FE1f,", "[a](b)",
+            "aGVsbG8gd29ybGQgYW5k",
+            "68656c6c6f20776f726c64",
+            "NBSWY3DPEB3W64TMMQ======",
+            "%69%67",
+            "&#105;&#103;",
+            "\\x69\\x67",
+            "=69=67",
+            "<b>i</b>g",
+            "0110100101100111",
+            "BOu!rD]j7BEbo7FE1f,",
+            "[a](b)",
             "\u{202e}abc",
         ] {
             assert_eq!(of(token), Look::Coded, "{token}");
@@ -365,9 +391,27 @@ mod tests {
     #[test]
     fn words_and_names_do_not() {
         for token in [
-            "harbour", "Harbour,", "(see", "R&D", "getElementById", "build_memory_section", "don't", "a=b",
-            "foo(bar,", "SILENT_REPLY_TOKEN", "C++", "—", "straße", "x", "user@example.com", "self.value",
-            "/usr/local/share/doc", "std::collections::HashMap", "🙂", "[note]", "**Important:**",
+            "harbour",
+            "Harbour,",
+            "(see",
+            "R&D",
+            "getElementById",
+            "build_memory_section",
+            "don't",
+            "a=b",
+            "foo(bar,",
+            "SILENT_REPLY_TOKEN",
+            "C++",
+            "—",
+            "straße",
+            "x",
+            "user@example.com",
+            "self.value",
+            "/usr/local/share/doc",
+            "std::collections::HashMap",
+            "🙂",
+            "[note]",
+            "**Important:**",
         ] {
             assert!(matches!(of(token), Look::Ordinary | Look::Short), "{token}");
         }

@@ -106,8 +106,19 @@ fn secrets(prompt: &str, found: &mut Found) {
     for (at, word) in words(prompt) {
         let names_one = matches!(
             word.to_ascii_lowercase().as_str(),
-            "password" | "passphrase" | "passcode" | "secret" | "code" | "pin" | "codeword" | "key"
-                | "phrase" | "token" | "kennwort" | "passwort" | "contraseña"
+            "password"
+                | "passphrase"
+                | "passcode"
+                | "secret"
+                | "code"
+                | "pin"
+                | "codeword"
+                | "key"
+                | "phrase"
+                | "token"
+                | "kennwort"
+                | "passwort"
+                | "contraseña"
         );
         if !names_one || found.tokens.len() >= MOST {
             continue;
@@ -153,7 +164,8 @@ fn quotation(text: &str) -> Option<&str> {
 /// `is X`, `: X`, `= X`, where X has a digit or a capital inside, which words have not.
 fn assigned(rest: &str) -> Option<&str> {
     let rest = rest.trim_start();
-    let value = ["is", "are", ":", "=", "lautet"].iter().find_map(|sign| rest.strip_prefix(sign))?;
+    let value =
+        ["is", "are", ":", "=", "lautet"].iter().find_map(|sign| rest.strip_prefix(sign))?;
     let value = value.split_ascii_whitespace().next()?;
     let value = value.trim_matches(|c: char| !c.is_alphanumeric());
     let odd = value.chars().skip(1).any(|c| c.is_ascii_digit() || c.is_ascii_uppercase());
@@ -216,8 +228,16 @@ pub(super) fn is_builder(name: &str) -> bool {
         && parts.last().is_some_and(|last| {
             matches!(
                 last,
-                "Section" | "Sections" | "Prompt" | "Prompts" | "Instructions" | "Preamble"
-                    | "Persona" | "Identity" | "Block" | "Suffix"
+                "Section"
+                    | "Sections"
+                    | "Prompt"
+                    | "Prompts"
+                    | "Instructions"
+                    | "Preamble"
+                    | "Persona"
+                    | "Identity"
+                    | "Block"
+                    | "Suffix"
             )
         })
 }

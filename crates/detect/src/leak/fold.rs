@@ -263,9 +263,20 @@ mod tests {
     #[test]
     fn one_letter_in_many_ways() {
         for text in [
-            "harbour", "HARBOUR", "h a r b o u r", "h.a-r_b/o:u r", "h4rb0ur", "h@rbour",
-            "hárböùr", "ｈａｒｂｏｕｒ", "hаrbоur", "𝐡𝐚𝐫𝐛𝐨𝐮𝐫", "ⓗⓐⓡⓑⓞⓤⓡ", "ʜᴀʀʙᴏᴜʀ",
-            "har\u{200b}bo\u{ad}ur", "h\u{301}\u{302}arbour",
+            "harbour",
+            "HARBOUR",
+            "h a r b o u r",
+            "h.a-r_b/o:u r",
+            "h4rb0ur",
+            "h@rbour",
+            "hárböùr",
+            "ｈａｒｂｏｕｒ",
+            "hаrbоur",
+            "𝐡𝐚𝐫𝐛𝐨𝐮𝐫",
+            "ⓗⓐⓡⓑⓞⓤⓡ",
+            "ʜᴀʀʙᴏᴜʀ",
+            "har\u{200b}bo\u{ad}ur",
+            "h\u{301}\u{302}arbour",
             "\u{e0068}\u{e0061}\u{e0072}\u{e0062}\u{e006f}\u{e0075}\u{e0072}",
         ] {
             assert_eq!(word(text), "harbour", "{text}");

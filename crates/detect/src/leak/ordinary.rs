@@ -184,9 +184,25 @@ mod tests {
     #[test]
     fn the_trade_is_known() {
         for name in [
-            "API_KEY", "README", "OPENAI_API_KEY", "DATABASE_URL", "MAX_RETRIES", "getElementById",
-            "addEventListener", "toString", "useState", "read_file", "run_command", "user_id",
-            "innerHTML", "parseInt", "JSON", "HTTP", "Content_Type", "web_search", "getWeather",
+            "API_KEY",
+            "README",
+            "OPENAI_API_KEY",
+            "DATABASE_URL",
+            "MAX_RETRIES",
+            "getElementById",
+            "addEventListener",
+            "toString",
+            "useState",
+            "read_file",
+            "run_command",
+            "user_id",
+            "innerHTML",
+            "parseInt",
+            "JSON",
+            "HTTP",
+            "Content_Type",
+            "web_search",
+            "getWeather",
         ] {
             assert!(is_ordinary(name), "{name}");
         }

@@ -27,10 +27,8 @@ struct Phrase {
     steps: &'static [Step],
 }
 
-pub(super) static ANNOUNCED: Rule = Rule {
-    id: "leak.announced",
-    reason: "The answer announces or quotes its own prompt.",
-};
+pub(super) static ANNOUNCED: Rule =
+    Rule { id: "leak.announced", reason: "The answer announces or quotes its own prompt." };
 static RULES_TOLD: Rule =
     Rule { id: "leak.rules-told", reason: "The answer tells what its own rules are." };
 static RECEIVED: Rule =
@@ -58,31 +56,132 @@ const fn phrase(rule: &'static Rule, weight: f32, tail: bool, steps: &'static [S
 
 static PHRASES: &[Phrase] = &[
     phrase(&ANNOUNCED, 0.6, true, &[Is(HERE), Any(5), Is(MY), May(OWN), Is(PROMPT)]),
-    phrase(&ANNOUNCED, 0.6, true, &[Is(HERE), Any(2), Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | MESSAGE)]),
+    phrase(
+        &ANNOUNCED,
+        0.6,
+        true,
+        &[Is(HERE), Any(2), Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | MESSAGE)],
+    ),
     phrase(&RULES_TOLD, 0.4, true, &[Is(HERE), May(BE), Is(MY), May(WHOLE), Is(RULES)]),
-    phrase(&ANNOUNCED, 0.3, false, &[Is(HERE), May(BE), Is(THE), May(WHOLE), Is(SYSTEM), Is(PROMPT | MESSAGE | RULES)]),
-    phrase(&ANNOUNCED, 0.6, true, &[Is(MY), May(OWN), Is(PROMPT), May(SECTION | MESSAGE), Is(COLON | QUOTE)]),
-    phrase(&ANNOUNCED, 0.6, true, &[Is(MY), May(OWN), Is(PROMPT), May(SECTION | MESSAGE | BE | SYSTEM | OF), Is(SAY), Not(PRIVATE)]),
+    phrase(
+        &ANNOUNCED,
+        0.3,
+        false,
+        &[Is(HERE), May(BE), Is(THE), May(WHOLE), Is(SYSTEM), Is(PROMPT | MESSAGE | RULES)],
+    ),
+    phrase(
+        &ANNOUNCED,
+        0.6,
+        true,
+        &[Is(MY), May(OWN), Is(PROMPT), May(SECTION | MESSAGE), Is(COLON | QUOTE)],
+    ),
+    phrase(
+        &ANNOUNCED,
+        0.6,
+        true,
+        &[
+            Is(MY),
+            May(OWN),
+            Is(PROMPT),
+            May(SECTION | MESSAGE | BE | SYSTEM | OF),
+            Is(SAY),
+            Not(PRIVATE),
+        ],
+    ),
     phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(OWN), Is(PROMPT), Is(BE), Not(PRIVATE | SAY)]),
-    phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | RULE | MESSAGE), Is(AFTER), Not(PRIVATE)]),
-    phrase(&ANNOUNCED, 0.55, true, &[Is(MY), May(OWN), Is(TITLE), Is(SECTION), Is(AFTER), Not(PRIVATE)]),
+    phrase(
+        &ANNOUNCED,
+        0.55,
+        true,
+        &[
+            Is(MY),
+            May(WHOLE),
+            Is(SYSTEM),
+            May(OWN),
+            Is(RULES | RULE | MESSAGE),
+            Is(AFTER),
+            Not(PRIVATE),
+        ],
+    ),
+    phrase(
+        &ANNOUNCED,
+        0.55,
+        true,
+        &[Is(MY), May(OWN), Is(TITLE), Is(SECTION), Is(AFTER), Not(PRIVATE)],
+    ),
     phrase(&ANNOUNCED, 0.5, true, &[Is(ACCORDING), Any(2), Is(MY), May(OWN), Is(PROMPT)]),
-    phrase(&ANNOUNCED, 0.55, true, &[Is(SYSTEM), Is(PROMPT | MESSAGE | RULES), Any(1), Is(I), May(AM | HAVE), Is(TOLD)]),
+    phrase(
+        &ANNOUNCED,
+        0.55,
+        true,
+        &[Is(SYSTEM), Is(PROMPT | MESSAGE | RULES), Any(1), Is(I), May(AM | HAVE), Is(TOLD)],
+    ),
     phrase(&ANNOUNCED, 0.3, false, &[Is(SYSTEM), Is(PROMPT | MESSAGE), Is(SAY)]),
     phrase(&RULES_TOLD, 0.4, true, &[Is(MY), May(WHOLE), Is(RULES), Is(SAY | COLON), Not(PRIVATE)]),
     phrase(&RULES_TOLD, 0.35, true, &[Is(MY), May(WHOLE), Is(RULES), Is(BE), Not(PRIVATE)]),
     phrase(&RULES_TOLD, 0.4, true, &[Is(ONE), Is(OF), Is(MY), May(OWN), Is(RULES), Is(AFTER)]),
-    phrase(&RULES_TOLD, 0.55, true, &[Is(ONE), Is(OF), Is(MY), May(OWN), Is(RULES), Is(AFTER), Is(COLON | QUOTE | NEVER | DO | ALWAYS)]),
+    phrase(
+        &RULES_TOLD,
+        0.55,
+        true,
+        &[
+            Is(ONE),
+            Is(OF),
+            Is(MY),
+            May(OWN),
+            Is(RULES),
+            Is(AFTER),
+            Is(COLON | QUOTE | NEVER | DO | ALWAYS),
+        ],
+    ),
     phrase(&RULES_TOLD, 0.3, false, &[Is(ACCORDING), Any(2), Is(MY), May(OWN), Is(RULES)]),
     phrase(&RECEIVED, 0.25, false, &[Is(I), May(AM | HAVE), Is(TOLD), Is(TO)]),
     phrase(&RECEIVED, 0.35, false, &[Is(RULES | PROMPT), Any(1), Is(I), May(AM | HAVE), Is(TOLD)]),
     phrase(&HABIT, 0.55, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(SIGNAL)]),
     phrase(&HABIT, 0.3, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(NAME)]),
     phrase(&HABIT, 0.15, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(TOOL)]),
-    phrase(&MECHANISM, 0.4, true, &[Is(HOW), Is(MY), May(OWN), Is(TITLE | SYSTEM), Any(2), Is(WORKS)]),
-    phrase(&IDENTITY, 0.55, false, &[Is(I | YOU), May(BE | AM), Is(A), Any(4), Is(ASSISTANT), May(ASSISTANT), Is(RUNNING), Is(INSIDE)]),
-    phrase(&IDENTITY, 0.3, false, &[Is(I | YOU), May(BE | AM), Is(A), Any(4), Is(ASSISTANT), May(ASSISTANT), Is(RUNNING), Is(WHERE)]),
-    phrase(&HEAD, 0.45, true, &[Is(YOU), May(BE), Any(4), Is(LANGUAGE), Is(ASSISTANT), Is(TRAINED)]),
+    phrase(
+        &MECHANISM,
+        0.4,
+        true,
+        &[Is(HOW), Is(MY), May(OWN), Is(TITLE | SYSTEM), Any(2), Is(WORKS)],
+    ),
+    phrase(
+        &IDENTITY,
+        0.55,
+        false,
+        &[
+            Is(I | YOU),
+            May(BE | AM),
+            Is(A),
+            Any(4),
+            Is(ASSISTANT),
+            May(ASSISTANT),
+            Is(RUNNING),
+            Is(INSIDE),
+        ],
+    ),
+    phrase(
+        &IDENTITY,
+        0.3,
+        false,
+        &[
+            Is(I | YOU),
+            May(BE | AM),
+            Is(A),
+            Any(4),
+            Is(ASSISTANT),
+            May(ASSISTANT),
+            Is(RUNNING),
+            Is(WHERE),
+        ],
+    ),
+    phrase(
+        &HEAD,
+        0.45,
+        true,
+        &[Is(YOU), May(BE), Any(4), Is(LANGUAGE), Is(ASSISTANT), Is(TRAINED)],
+    ),
     phrase(&HEAD, 0.3, false, &[Is(KNOWLEDGE), Is(CUTOFF), Is(COLON)]),
     phrase(&TOOL_LIST, 0.25, false, &[Is(I), Is(HAVE), Any(2), Is(THE), Is(FOLLOWING), Is(TOOLS)]),
     phrase(&TOOL_LIST, 0.2, false, &[Is(MY), Any(1), Is(TOOLS), Is(AFTER)]),
@@ -151,7 +250,13 @@ impl Phrases {
 
     /// The next word, from `start` to `end`.
     #[inline]
-    pub(super) fn word(&mut self, meaning: Meaning, start: usize, end: usize, out: &mut Vec<Signal>) {
+    pub(super) fn word(
+        &mut self,
+        meaning: Meaning,
+        start: usize,
+        end: usize,
+        out: &mut Vec<Signal>,
+    ) {
         if !self.threads.is_empty() {
             self.follow(meaning, end, out);
         }
@@ -200,7 +305,8 @@ impl Phrases {
             return;
         }
         for (phrase, one) in PHRASES.iter().enumerate() {
-            if matches!(one.steps[0], Is(first) if meaning & first != 0) && self.threads.len() < MOST
+            if matches!(one.steps[0], Is(first) if meaning & first != 0)
+                && self.threads.len() < MOST
             {
                 self.threads.push(Thread { phrase, step: 1, taken: 0, start });
             }
@@ -230,14 +336,16 @@ fn advance(steps: &[Step], thread: &mut Thread, meaning: Meaning) -> bool {
             }
             May(wanted) if meaning & wanted != 0 && thread.taken < 3 => {
                 // A word that the next step needs is for the next step.
-                let needed = matches!(steps.get(thread.step + 1), Some(Is(next)) if meaning & next != 0);
+                let needed =
+                    matches!(steps.get(thread.step + 1), Some(Is(next)) if meaning & next != 0);
                 if !needed {
                     thread.taken += 1;
                     return true;
                 }
             }
             Any(most) => {
-                let found = matches!(steps.get(thread.step + 1), Some(Is(next)) if meaning & next != 0);
+                let found =
+                    matches!(steps.get(thread.step + 1), Some(Is(next)) if meaning & next != 0);
                 if !found {
                     thread.taken += 1;
                     return thread.taken <= most;

@@ -161,7 +161,9 @@ mod tests {
         let kept = serde_json::to_string(&profile).unwrap();
         assert!(!kept.to_lowercase().contains("harbour office"));
         assert_eq!(serde_json::from_str::<PromptProfile>(&kept).unwrap(), profile);
-        assert!(serde_json::from_str::<PromptProfile>(&kept.replacen('{', "{\"x\":1,", 1)).is_err());
+        assert!(
+            serde_json::from_str::<PromptProfile>(&kept.replacen('{', "{\"x\":1,", 1)).is_err()
+        );
     }
 
     #[test]

@@ -92,14 +92,20 @@ impl Scanner {
                 self.phrases.sentence();
             }
         }
-        if self.line_words == 0 && (token.text.starts_with("```") || token.text.starts_with("~~~")) {
+        if self.line_words == 0 && (token.text.starts_with("```") || token.text.starts_with("~~~"))
+        {
             self.fenced = !self.fenced;
         }
         let words_before = self.line_words;
         let mut signs = false;
         if let Some(length) = plain_word(token) {
-            let register = self.letters.word(&guard.sought, &token.text.as_bytes()[..length], token.start);
-            let (heading, meaning) = if length <= words::LONGEST { words::look_up(register.word(length), length) } else { (0, 0) };
+            let register =
+                self.letters.word(&guard.sought, &token.text.as_bytes()[..length], token.start);
+            let (heading, meaning) = if length <= words::LONGEST {
+                words::look_up(register.word(length), length)
+            } else {
+                (0, 0)
+            };
             self.word(heading, meaning, [token.start, token.start + length]);
             for (at, sign) in token.text.bytes().enumerate().skip(length) {
                 self.sign(sign, &token.text.as_bytes()[at + 1..]);
@@ -134,7 +140,8 @@ impl Scanner {
         let mut at = 0;
         loop {
             let start = base + at;
-            let Some((register, length)) = self.letters.try_word(&guard.sought, &bytes[at..]) else {
+            let Some((register, length)) = self.letters.try_word(&guard.sought, &bytes[at..])
+            else {
                 return done;
             };
             if bytes[at..at + length].iter().skip(1).any(u8::is_ascii_uppercase) {
@@ -308,7 +315,11 @@ impl Scanner {
             return;
         }
         let known = !word.unknown && word.length <= words::LONGEST;
-        let (heading, mut meaning) = if known { words::look_up(word.letters.word(word.length), word.length) } else { (0, 0) };
+        let (heading, mut meaning) = if known {
+            words::look_up(word.letters.word(word.length), word.length)
+        } else {
+            (0, 0)
+        };
         let text = &token.text[word.start..end];
         if word.is_name && !self.fenced {
             meaning |= name(text);
@@ -410,14 +421,20 @@ impl Scanner {
             && words_before > 0
             && !self.fenced
         {
-            let name = bytes[at + 2..].iter().take_while(|b| b.is_ascii_lowercase() || **b == b'_').count();
+            let name = bytes[at + 2..]
+                .iter()
+                .take_while(|b| b.is_ascii_lowercase() || **b == b'_')
+                .count();
             let closed = matches!(bytes.get(at + 2 + name), Some(b']' | b':'));
             if closed && bytes[at + 2..at + 2 + name].contains(&b'_') {
                 push(&TAG, 0.55, at..at + 2 + name);
             }
         }
-        if let Some(at) = memchr::memmem::find(bytes, b".md").or_else(|| memchr::memmem::find(bytes, b".MD")) {
-            let length = bytes[..at].iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        if let Some(at) =
+            memchr::memmem::find(bytes, b".md").or_else(|| memchr::memmem::find(bytes, b".MD"))
+        {
+            let length =
+                bytes[..at].iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
             let stem = token.text[at - length..at].to_ascii_lowercase();
             let steers = matches!(
                 stem.as_str(),
@@ -484,8 +501,19 @@ fn steers(path: &str) -> bool {
         && parts_of(leaf).any(|part| {
             matches!(
                 part.to_ascii_lowercase().as_str(),
-                "tool" | "tools" | "prompt" | "agent" | "skill" | "skills" | "memory" | "session"
-                    | "workspace" | "model" | "identity" | "heartbeat" | "persona"
+                "tool"
+                    | "tools"
+                    | "prompt"
+                    | "agent"
+                    | "skill"
+                    | "skills"
+                    | "memory"
+                    | "session"
+                    | "workspace"
+                    | "model"
+                    | "identity"
+                    | "heartbeat"
+                    | "persona"
             )
         })
 }
@@ -500,7 +528,8 @@ fn spoken(text: &str, item: &Item) -> f32 {
         let bare = text.bytes().all(|byte| byte.is_ascii_lowercase());
         return if bare && item.signal && text.len() < 10 { 0.0 } else { 1.0 };
     }
-    let capitals = text.split(' ').any(|word| word.len() > 1 && word.bytes().all(|b| b.is_ascii_uppercase()));
+    let capitals =
+        text.split(' ').any(|word| word.len() > 1 && word.bytes().all(|b| b.is_ascii_uppercase()));
     let words = text.split_ascii_whitespace().count();
     let letters = text.split_ascii_whitespace().all(|word| word.len() > 1);
     match item.parts {
@@ -523,7 +552,14 @@ struct Word {
 
 impl Word {
     fn new() -> Self {
-        Self { letters: Register::default(), start: 0, length: 0, last: 0, is_name: false, unknown: false }
+        Self {
+            letters: Register::default(),
+            start: 0,
+            length: 0,
+            last: 0,
+            is_name: false,
+            unknown: false,
+        }
     }
 
     #[inline]

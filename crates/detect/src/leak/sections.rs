@@ -55,7 +55,9 @@ impl Shape {
             self.header = None;
             return true;
         }
-        if heading > 0 || (self.position == 0 && meaning & (NEVER | ALWAYS | DO | BEFORE | IF | YOU) != 0) {
+        if heading > 0
+            || (self.position == 0 && meaning & (NEVER | ALWAYS | DO | BEFORE | IF | YOU) != 0)
+        {
             return false;
         }
         if self.position == 0 {
@@ -99,7 +101,9 @@ impl Shape {
                 self.position = 0;
             }
             b'>' | b']' if self.marked => self.complete(),
-            b',' | b'.' | b'(' | b'?' | b';' | b'!' | b'"' | b'=' | b'$' | b'{' => self.header = None,
+            b',' | b'.' | b'(' | b'?' | b';' | b'!' | b'"' | b'=' | b'$' | b'{' => {
+                self.header = None
+            }
             _ => {}
         }
     }
@@ -227,7 +231,8 @@ impl Shape {
         };
         let [first, _] = self.opening;
         let opens = first & (DO | YOU | BEFORE | IF) != 0;
-        let order = if opens && (1..3).contains(&self.position) { self.opening_start } else { usize::MAX };
+        let order =
+            if opens && (1..3).contains(&self.position) { self.opening_start } else { usize::MAX };
         heading(&self.header).min(heading(&self.open)).min(order)
     }
 }

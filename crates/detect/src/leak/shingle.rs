@@ -48,8 +48,8 @@ impl Register {
     #[inline(always)]
     pub(super) fn hash(self) -> u32 {
         let high = self.high & ((1 << (LENGTH as u32 * BITS - 64)) - 1);
-        let mixed = self.low.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            ^ high.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let mixed =
+            self.low.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ high.wrapping_mul(0xff51_afd7_ed55_8ccd);
         upper(mixed ^ mixed << 27) | 1
     }
 }

@@ -222,14 +222,22 @@ impl State {
                 self.cut = false;
                 self.settle(guard);
             }
-            if self.newlines == 0 && !self.cut && self.buffer.len() - at >= WORTH_SKIMMING && self.skim(guard, at) {
+            if self.newlines == 0
+                && !self.cut
+                && self.buffer.len() - at >= WORTH_SKIMMING
+                && self.skim(guard, at)
+            {
                 continue;
             }
             let bytes = self.buffer.as_bytes();
             let limit = bytes.len().min(at + TOKEN + 1);
             // What came before was searched when it came.
             let searched = self.searched.saturating_sub(self.base);
-            if searched > at && !last && limit <= at + TOKEN && !bytes[searched..].iter().any(|byte| is_space(*byte)) {
+            if searched > at
+                && !last
+                && limit <= at + TOKEN
+                && !bytes[searched..].iter().any(|byte| is_space(*byte))
+            {
                 self.searched = self.base + bytes.len();
                 return;
             }
@@ -421,7 +429,8 @@ impl State {
                 let (start, end) = (span.start.max(self.passed), span.end.min(self.mark));
                 if start < end {
                     self.say(start, out);
-                    if self.withheld != start && self.blocked.is_none_or(|blocked| start < blocked) {
+                    if self.withheld != start && self.blocked.is_none_or(|blocked| start < blocked)
+                    {
                         self.put(WITHHELD, out);
                     }
                     (self.passed, self.withheld) = (end, end);

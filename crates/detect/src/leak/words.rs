@@ -15,10 +15,10 @@ macro_rules! meanings {
 }
 
 meanings!(
-    I, MY, YOU, HERE, BE, AM, THE, SYSTEM, PROMPT, RULES, RULE, MESSAGE, SECTION, SAY, TOLD, USE, WITH, WHEN,
-    ASSISTANT, RUNNING, INSIDE, WHERE, ONE, OF, WHOLE, HOW, WORKS, NOT, BUT, PRIVATE, TO, NEVER, ALWAYS, DO, MUST,
-    USER, BEFORE, REPLYING, IF, ACCORDING, ABOVE, TOOLS, FOLLOWING, HAVE, A, LANGUAGE, TRAINED, KNOWLEDGE, CUTOFF,
-    INTERNALLY, AN, EXAMPLE, YOUR,
+    I, MY, YOU, HERE, BE, AM, THE, SYSTEM, PROMPT, RULES, RULE, MESSAGE, SECTION, SAY, TOLD, USE,
+    WITH, WHEN, ASSISTANT, RUNNING, INSIDE, WHERE, ONE, OF, WHOLE, HOW, WORKS, NOT, BUT, PRIVATE,
+    TO, NEVER, ALWAYS, DO, MUST, USER, BEFORE, REPLYING, IF, ACCORDING, ABOVE, TOOLS, FOLLOWING,
+    HAVE, A, LANGUAGE, TRAINED, KNOWLEDGE, CUTOFF, INTERNALLY, AN, EXAMPLE, YOUR,
     // What is not the word itself but what it is like, or what stands before it.
     NAME, SIGNAL, TOOL, TITLE, COLON, QUOTE,
 );
@@ -223,7 +223,8 @@ mod tests {
 
     #[test]
     fn no_two_words_share_a_hash() {
-        let mut words: Vec<&str> = WORDS.iter().flat_map(|(_, words)| words.iter().copied()).collect();
+        let mut words: Vec<&str> =
+            WORDS.iter().flat_map(|(_, words)| words.iter().copied()).collect();
         words.extend(HEADINGS.iter().flat_map(|words| words.iter().copied()));
         words.sort_unstable();
         words.dedup();

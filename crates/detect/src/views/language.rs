@@ -56,9 +56,28 @@ pub(super) fn pair(left: u8, right: u8) -> i32 {
     i32::from(BIGRAM[usize::from(letter(left))][usize::from(letter(right))])
 }
 
-/// What the outer letters of a word say for reading it backwards.
+/// What the outer letters of a word say for reading it backwards, by first and last.
+static BACKWARDS: [[i16; 26]; 26] = {
+    const EDGES: [i8; 27] = BIGRAM[EDGE as usize];
+    let mut table = [[0; 26]; 26];
+    let mut at = 0;
+    while at < 26 * 26 {
+        let (first, last) = (at / 26, at % 26);
+        let edge = EDGE as usize;
+        table[first][last] = EDGES[last] as i16 + BIGRAM[first][edge] as i16
+            - EDGES[first] as i16
+            - BIGRAM[last][edge] as i16;
+        at += 1;
+    }
+    table
+};
+
+/// What the outer bytes of a word say for reading it backwards; nothing where one is no letter.
+#[inline]
 pub(super) fn backwards_gain(first: u8, last: u8) -> i32 {
-    pair(b' ', last) + pair(first, b' ') - pair(b' ', first) - pair(last, b' ')
+    let of = |byte: u8| usize::from((byte | 0x20).wrapping_sub(b'a'));
+    let row = BACKWARDS.get(of(first));
+    row.and_then(|row| row.get(of(last))).map_or(0, |gain| i32::from(*gain))
 }
 
 /// The mean over all letter pairs; English is above 5, noise far below zero.

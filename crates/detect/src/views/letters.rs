@@ -407,14 +407,13 @@ impl<'s> Backwards<'s> {
         if token.len() < 2 {
             return;
         }
-        let gain = match (first.is_ascii_alphabetic(), last.is_ascii_alphabetic()) {
-            (true, true) => backwards_gain(first, last),
-            // What ends a sentence stands before its last word when it is read backwards.
-            (false, true) if matches!(first, b'.' | b',' | b'?' | b'!') => {
-                Self::SIGN + backwards_gain(self.source.as_bytes()[token.range().start + 1], last)
+        // What ends a sentence stands before its last word when it is read backwards. Any other sign
+        // hides the letter that counts; half a word says little.
+        let gain = match first {
+            b'.' | b',' | b'?' | b'!' if last.is_ascii_alphabetic() => {
+                Self::SIGN + backwards_gain(self.source.as_bytes()[token.start + 1], last)
             }
-            // Another sign hides the letter that counts; half a word says little.
-            _ => 0,
+            _ => backwards_gain(first, last),
         };
         if let Some(range) = self.rise.token(token, gain, Self::LEAST) {
             self.check(range);

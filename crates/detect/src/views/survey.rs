@@ -9,6 +9,7 @@ use super::map::Map;
 use super::numbers::Numbers;
 use super::pieces::Pieces;
 use super::{inline, markup};
+use crate::bitmap::{BLOCK, bits};
 
 /// What a byte can be part of.
 pub(super) const LOWER: u16 = 1;
@@ -78,6 +79,46 @@ const GAIN: [i8; 256] = {
     table
 };
 
+/// What is added to every gain, so that sums of them are not negative.
+const BIAS: u8 = 64;
+/// Longer tokens are looked at byte by byte: a count in a sum has eight bits.
+const SUMMED: usize = 255;
+/// Where the counts of a sum stand, behind sixteen bits for the gain.
+const LOWERS: u32 = 16;
+const UPPERS: u32 = 24;
+const DIGITS: u32 = 32;
+const OTHER_LETTERS: u32 = 40;
+/// Bytes whose flags a sum does not tell.
+const OTHERS: u32 = 48;
+
+/// What each byte adds to the sum of a token.
+const SUM: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let class = CLASS[byte];
+        let mut sum = GAIN[byte].wrapping_add_unsigned(BIAS) as u64;
+        if class & LOWER != 0 {
+            sum |= 1 << LOWERS;
+        }
+        if class & UPPER != 0 {
+            sum |= 1 << UPPERS;
+        }
+        if class & DIGIT != 0 {
+            sum |= 1 << DIGITS;
+        }
+        if class & OTHER_LETTER != 0 {
+            sum |= 1 << OTHER_LETTERS;
+        }
+        if class & !(LETTER | DIGIT | OTHER_LETTER | HEX_LETTER | EX | LEET_SIGN) != 0 {
+            sum |= 1 << OTHERS;
+        }
+        table[byte] = sum;
+        byte += 1;
+    }
+    table
+};
+
 /// A word between white space.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
@@ -95,102 +136,226 @@ impl Token {
     }
 }
 
+/// Signs behind words that are nothing else.
+#[inline]
+fn is_stop(byte: u8) -> bool {
+    const STOPS: u64 = 1 << b',' | 1 << b'.' | 1 << b';' | 1 << b':' | 1 << b'?' | 1 << b')';
+    byte < 64 && STOPS >> byte & 1 != 0
+}
+
+/// What a sum says about ROT13.
+#[inline]
+fn gain(token: Token, sum: u64) -> i32 {
+    let [low, high, ..] = sum.to_le_bytes();
+    let biased = i32::from(u16::from_le_bytes([low, high]));
+    // INVARIANT: no longer than what a sum can hold.
+    let length = u8::try_from(token.len()).unwrap_or(u8::MAX);
+    biased - i32::from(BIAS) * i32::from(length)
+}
+
 /// All other readings of a text in normal form that there is a reason for.
 ///
 /// `maps` lead back to the text before spaces were folded, where a wide gap still parts words.
 pub(super) fn survey(source: &str, maps: &[Arc<Map>], budget: usize) -> (Vec<Undone>, bool) {
-    let bytes = source.as_bytes();
-    let mut pieces = Pieces::new(source, budget);
-    let mut numbers = Numbers::new(source);
-    let mut leet = Leet::new(source, budget);
-    let mut spaced = Spaced::new(source, maps, budget);
-    let mut joined = Joined::new(source, budget);
-    let mut accents = Accents::new(source, budget);
-    let mut rot13 = Rot13::new(source, budget);
-    let mut backwards = Backwards::new(source, budget);
-    let mut all = 0_u16;
-    let mut at = 0;
-    while at < bytes.len() {
-        let start = at;
-        let (mut flags, mut gain) = (0_u16, 0_i32);
-        for byte in &bytes[start..] {
-            if *byte <= b' ' {
-                break;
+    let mut survey = Survey {
+        source,
+        pieces: Pieces::new(source, budget),
+        numbers: Numbers::new(source),
+        leet: Leet::new(source, budget),
+        spaced: Spaced::new(source, maps, budget),
+        joined: Joined::new(source, budget),
+        accents: Accents::new(source, budget),
+        rot13: Rot13::new(source, budget),
+        backwards: Backwards::new(source, budget),
+        all: 0,
+    };
+    survey.tokens();
+    survey.finish(budget)
+}
+
+struct Survey<'s> {
+    source: &'s str,
+    pieces: Pieces<'s>,
+    numbers: Numbers<'s>,
+    leet: Leet<'s>,
+    spaced: Spaced<'s>,
+    joined: Joined<'s>,
+    accents: Accents<'s>,
+    rot13: Rot13<'s>,
+    backwards: Backwards<'s>,
+    all: u16,
+}
+
+impl<'s> Survey<'s> {
+    /// Finds the words: sums over all bytes so far, of which the difference between two places tells
+    /// what stands between them, and bits for white space, which say where the words are.
+    fn tokens(&mut self) {
+        let bytes = self.source.as_bytes();
+        let (mut from, mut total) = (0, 0_u64);
+        // Of the word that is not over yet: where it starts, and the sum before it.
+        let mut open: Option<(usize, u64)> = None;
+        let mut sums = [0_u64; BLOCK];
+        let mut padded = [b' '; BLOCK];
+        while from <= bytes.len() {
+            // The last block is not full: the space behind the text ends the last word.
+            let block = match bytes[from..].first_chunk() {
+                Some(block) => block,
+                None => {
+                    let rest = &bytes[from..];
+                    padded[..rest.len()].copy_from_slice(rest);
+                    &padded
+                }
+            };
+            for (sum, byte) in sums.iter_mut().zip(block) {
+                *sum = total;
+                total = total.wrapping_add(SUM[usize::from(*byte)]);
             }
-            flags |= CLASS[usize::from(*byte)];
-            gain += i32::from(GAIN[usize::from(*byte)]);
-            at += 1;
+            let blanks = bits(block, |byte| byte <= b' ');
+            let inside = u64::from(open.is_some());
+            let mut starts = !blanks & (blanks << 1 | (1 - inside));
+            let mut ends = blanks & (!blanks << 1 | inside);
+            let next = |starts: &mut u64| {
+                let place = starts.trailing_zeros() as usize;
+                *starts &= starts.wrapping_sub(1);
+                sums.get(place).map(|sum| (from + place, *sum))
+            };
+            if open.is_none() {
+                open = next(&mut starts);
+            }
+            while ends != 0 {
+                let end = ends.trailing_zeros() as usize;
+                ends &= ends - 1;
+                if let Some((start, sum)) = open {
+                    let (token, sum) =
+                        (Token { start, end: from + end }, sums[end].wrapping_sub(sum));
+                    if !self.word(token, sum) {
+                        self.token(token, sum);
+                    }
+                }
+                open = next(&mut starts);
+            }
+            from += BLOCK;
         }
-        let token = Token { start, end: at };
-        at += 1;
-        if token.len() == 0 {
-            continue;
+    }
+
+    /// Takes in an ordinary word: letters, all but the first of them small, perhaps a sign that ends
+    /// a sentence or a part of it. Says no to others.
+    #[inline]
+    fn word(&mut self, token: Token, sum: u64) -> bool {
+        let bytes = self.source.as_bytes();
+        let (first, last) = (bytes[token.start], bytes[token.end - 1]);
+        let others = sum & (0xff << UPPERS | 0xff << DIGITS | 0xff << OTHERS);
+        let plain = others
+            == u64::from(first.is_ascii_uppercase()) << UPPERS | u64::from(is_stop(last)) << OTHERS;
+        let open = self.spaced.open() | self.numbers.open() | self.pieces.pending();
+        if !plain | open | !(2..12).contains(&token.len()) {
+            return false;
         }
-        all |= flags;
+        self.rot13.token(token, gain(token, sum));
+        self.backwards.token(token, first, last);
+        true
+    }
+
+    /// Takes in any word; what its bytes add up to.
+    #[inline(never)]
+    fn token(&mut self, token: Token, sum: u64) {
+        let bytes = &self.source.as_bytes()[token.range()];
+        let (mut flags, mut gain) = (0, 0);
+        if token.len() > SUMMED || sum >> OTHERS != 0 {
+            for byte in bytes {
+                flags |= CLASS[usize::from(*byte)];
+                gain += i32::from(GAIN[usize::from(*byte)]);
+            }
+            self.all |= flags;
+        } else {
+            let some = |count: u32, flag: u16| if sum >> count & 0xff == 0 { 0 } else { flag };
+            flags = some(LOWERS, LOWER)
+                | some(UPPERS, UPPER)
+                | some(DIGITS, DIGIT | LEET_SIGN)
+                | some(OTHER_LETTERS, OTHER_LETTER);
+            gain = self::gain(token, sum);
+        }
         let high = flags & HIGH != 0;
         if token.len() == 1 || (high && token.len() <= 4) {
-            spaced.short(token);
-        } else if spaced.open() {
-            spaced.flush();
+            self.spaced.short(token);
+        } else if self.spaced.open() {
+            self.spaced.flush();
         }
-        rot13.token(token, gain);
+        self.rot13.token(token, gain);
         let words = flags & LETTER != 0;
         if words {
-            backwards.token(token, bytes[start], bytes[token.end - 1]);
+            self.backwards.token(token, bytes[0], bytes[bytes.len() - 1]);
             if token.len() >= Joined::LEAST {
-                joined.token(token);
+                self.joined.token(token);
             }
         }
-        if flags & !LETTER != 0 {
-            if flags & LEET_SIGN != 0 && words {
-                leet.token(token);
-            }
-            if token.len() >= 3 && words && flags & (OTHER_SIGN | BASE64_SIGN | ESCAPE) != 0 {
-                spaced.punctuated(token);
-            }
-            if high && words {
-                accents.token(token);
-            }
-        }
-        let numeric = flags & (OTHER_LETTER | HIGH) == 0 && (flags & DIGIT != 0 || numbers.open());
-        if numeric {
-            numbers.token(token, &mut pieces);
-        } else if numbers.open() {
-            numbers.flush(&mut pieces);
+        if flags & !(LETTER | OTHER_LETTER) != 0 {
+            self.signs(token, flags);
+        } else if self.numbers.open() {
+            self.number(token, flags);
         }
         let plain = flags & OTHER_SIGN == 0;
-        if token.len() >= 12 || pieces.pending() {
-            pieces.token(token.range(), plain);
+        if token.len() >= 12 || self.pieces.pending() {
+            self.pieces.token(token.range(), plain);
         } else if plain
             && flags & LETTER == LETTER
             && token.len() >= 4
-            && bytes[start + 1..token.end].iter().any(u8::is_ascii_uppercase)
+            && bytes[1..].iter().any(u8::is_ascii_uppercase)
         {
-            pieces.short(token.range());
+            self.pieces.short(token.range());
         }
     }
-    numbers.flush(&mut pieces);
-    let mut found: Vec<Undone> = Vec::new();
-    if all & ESCAPE != 0 {
-        found.extend(inline::unescape(source, budget));
+
+    /// A word that has more than letters in it.
+    #[inline(never)]
+    fn signs(&mut self, token: Token, flags: u16) {
+        let words = flags & LETTER != 0;
+        if flags & LEET_SIGN != 0 && words {
+            self.leet.token(token);
+        }
+        if token.len() >= 3 && words && flags & (OTHER_SIGN | BASE64_SIGN | ESCAPE) != 0 {
+            self.spaced.punctuated(token);
+        }
+        if flags & HIGH != 0 && words {
+            self.accents.token(token);
+        }
+        self.number(token, flags);
     }
-    if all & MARKUP != 0 {
-        found.extend(markup::strip(source, budget));
+
+    fn number(&mut self, token: Token, flags: u16) {
+        let numeric = flags & (OTHER_LETTER | HIGH) == 0;
+        if numeric && (flags & DIGIT != 0 || self.numbers.open()) {
+            self.numbers.token(token, &mut self.pieces);
+        } else if self.numbers.open() {
+            self.numbers.flush(&mut self.pieces);
+        }
     }
-    pieces.flush();
-    let truncated = pieces.truncated;
-    found.extend(pieces.finish());
-    found.extend(spaced.finish());
-    found.extend(joined.finish());
-    found.extend(leet.finish());
-    found.extend(rot13.finish());
-    found.extend(backwards.finish());
-    if all & QUOTE != 0 {
-        found.extend(inline::concatenate(source, budget));
+
+    fn finish(mut self, budget: usize) -> (Vec<Undone>, bool) {
+        let source = self.source;
+        self.numbers.flush(&mut self.pieces);
+        let mut found: Vec<Undone> = Vec::new();
+        if self.all & ESCAPE != 0 {
+            found.extend(inline::unescape(source, budget));
+        }
+        if self.all & MARKUP != 0 {
+            found.extend(markup::strip(source, budget));
+        }
+        self.pieces.flush();
+        let truncated = self.pieces.truncated;
+        found.extend(self.pieces.finish());
+        found.extend(self.spaced.finish());
+        found.extend(self.joined.finish());
+        found.extend(self.leet.finish());
+        found.extend(self.rot13.finish());
+        found.extend(self.backwards.finish());
+        if self.all & QUOTE != 0 {
+            found.extend(inline::concatenate(source, budget));
+        }
+        if self.all & HYPHEN != 0 {
+            found.extend(inline::hyphens(source, budget));
+        }
+        found.extend(self.accents.finish());
+        (found, truncated)
     }
-    if all & HYPHEN != 0 {
-        found.extend(inline::hyphens(source, budget));
-    }
-    found.extend(accents.finish());
-    (found, truncated)
 }
