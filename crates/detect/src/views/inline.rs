@@ -4,7 +4,7 @@
 use super::map::{Map, Rewriter};
 use super::pieces::nibble;
 use super::push_new;
-use super::survey::{CLASS, ESCAPE};
+use crate::bitmap;
 use crate::finding::Transform;
 
 /// A text with its escapes undone, and which ones there were.
@@ -18,12 +18,9 @@ pub(super) fn unescape(source: &str, budget: usize) -> Option<Undone> {
     let mut raw = Vec::new();
     let mut at = 0;
     while at < bytes.len() && writer.len() < budget {
-        let Some(skip) =
-            bytes[at..].iter().position(|byte| CLASS[usize::from(*byte)] & ESCAPE != 0)
-        else {
-            break;
-        };
-        at += skip;
+        let escape = |byte: u8| matches!(byte, b'%' | b'&' | b'\\' | b'=' | b'+');
+        let Some(place) = bitmap::find(bytes, at, escape) else { break };
+        at = place;
         raw.clear();
         let (end, kind) = match bytes[at] {
             b'%' => (percent(bytes, at, &mut raw), Transform::Percent),

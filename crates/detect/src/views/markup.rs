@@ -2,7 +2,7 @@
 
 use super::inline::Undone;
 use super::map::Rewriter;
-use super::survey::{CLASS, MARKUP};
+use crate::bitmap;
 use crate::finding::Transform;
 
 /// No tag is longer, attributes and all.
@@ -18,8 +18,8 @@ pub(super) fn strip(source: &str, budget: usize) -> Option<Undone> {
     let mut close = 0;
     while at < bytes.len() && writer.len() < budget {
         let limit = if close > at { close } else { bytes.len() };
-        let mark = bytes[at..limit].iter().position(|byte| CLASS[usize::from(*byte)] & MARKUP != 0);
-        let Some(skip) = mark else {
+        let mark = |byte: u8| matches!(byte, b'<' | b'*' | b'_' | b'`' | b'~' | b'[');
+        let Some(place) = bitmap::find(&bytes[..limit], at, mark) else {
             if limit == bytes.len() {
                 break;
             }
@@ -27,7 +27,7 @@ pub(super) fn strip(source: &str, budget: usize) -> Option<Undone> {
             at = close + 3;
             continue;
         };
-        at += skip;
+        at = place;
         at = match bytes[at] {
             b'<' if bytes[at..].starts_with(b"<!--") => {
                 // What the comment says stays; only its frame goes.

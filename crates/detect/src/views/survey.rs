@@ -12,7 +12,7 @@ use super::{inline, markup};
 use crate::bitmap::{BLOCK, bits};
 
 /// What a byte can be part of.
-pub(super) const LOWER: u16 = 1;
+const LOWER: u16 = 1;
 const UPPER: u16 = 1 << 1;
 const DIGIT: u16 = 1 << 2;
 const HEX_LETTER: u16 = 1 << 3;
@@ -22,16 +22,16 @@ const OTHER_SIGN: u16 = 1 << 5;
 const LEET_SIGN: u16 = 1 << 6;
 const HIGH: u16 = 1 << 7;
 /// `%`, `&`, `\`, `=`, `+`: what an escape begins with.
-pub(super) const ESCAPE: u16 = 1 << 8;
+const ESCAPE: u16 = 1 << 8;
 /// `<`, `*`, `_`, `` ` ``, `~`, `[`: what markup begins with.
-pub(super) const MARKUP: u16 = 1 << 9;
+const MARKUP: u16 = 1 << 9;
 const QUOTE: u16 = 1 << 10;
 const OTHER_LETTER: u16 = 1 << 11;
 const HYPHEN: u16 = 1 << 12;
 const EX: u16 = 1 << 13;
 const LETTER: u16 = LOWER | UPPER;
 
-pub(super) const CLASS: [u16; 256] = {
+const CLASS: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0_u8;
     loop {
