@@ -10,18 +10,16 @@ use std::{env, fs};
 use serde::Deserialize;
 
 #[expect(dead_code, reason = "the library uses the rest")]
-#[path = "src/rules/automaton.rs"]
-mod automaton;
 #[path = "src/bitmap.rs"]
 mod bitmap;
 #[expect(dead_code, reason = "the library uses the rest")]
 #[path = "src/rules/compile.rs"]
 mod compile;
+#[expect(dead_code, reason = "the library uses the rest")]
+#[path = "src/rules/finder.rs"]
+mod finder;
 #[path = "src/rules/frequency.rs"]
 mod frequency;
-#[expect(dead_code, reason = "the library uses the rest")]
-#[path = "src/rules/sieve.rs"]
-mod sieve;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,10 +94,9 @@ const CHANNELS: [(&str, f32); 7] = [
 fn main() {
     println!("cargo::rerun-if-changed=rules");
     println!("cargo::rerun-if-changed=src/bitmap.rs");
-    println!("cargo::rerun-if-changed=src/rules/automaton.rs");
     println!("cargo::rerun-if-changed=src/rules/compile.rs");
     println!("cargo::rerun-if-changed=src/rules/frequency.rs");
-    println!("cargo::rerun-if-changed=src/rules/sieve.rs");
+    println!("cargo::rerun-if-changed=src/rules/finder.rs");
     let mut classes: BTreeMap<String, compile::Class> = BTreeMap::new();
     let mut rules: Vec<RuleEntry> = Vec::new();
     for path in files(Path::new("rules")) {
@@ -184,34 +181,26 @@ fn print(
     classes: &BTreeMap<String, compile::Class>,
 ) -> String {
     let mut out = String::new();
-    let automaton = &tables.automaton;
-    array(&mut out, "BYTE_CLASS", "u8", &automaton.byte_class);
-    array(&mut out, "USUAL", "u32", &automaton.usual);
-    array(&mut out, "CELLS", "[u32; 2]", &automaton.cells);
-    array(&mut out, "OUTPUTS", "u32", &automaton.outputs);
-    array(&mut out, "MATCHES", "u16", &automaton.matches);
     array(&mut out, "LITERALS", "Literal", &tables.literals);
     array(&mut out, "CLASSES", "u16", &tables.classes);
     array(&mut out, "INDEX", "u32", &tables.index);
     array(&mut out, "USES", "Use", &tables.uses);
-    let sieve = &tables.sieve;
-    array(&mut out, "SIEVE_KINDS", "u8", &sieve.kinds);
-    array(&mut out, "SIEVE_HEADS", "u16", &sieve.heads);
-    array(&mut out, "SIEVE_ENTRIES", "Entry", &sieve.entries);
-    array(&mut out, "SIEVE_SPECIAL", "u8", &sieve.special);
-    let stops = sieve.stops.iter().map(|text| format!("Cow::Borrowed({text:?})"));
-    values(&mut out, "SIEVE_STOPS", "Cow<'static, str>", stops);
-    let signs = sieve.signs.iter().map(|(text, at)| format!("(Cow::Borrowed({text:?}), {at})"));
-    values(&mut out, "SIEVE_SIGNS", "(Cow<'static, str>, usize)", signs);
-    array(&mut out, "SIEVE_BYTES", "u8", &sieve.bytes);
+    let finder = &tables.finder;
+    array(&mut out, "KINDS", "u8", &finder.kinds);
+    array(&mut out, "HEADS", "u16", &finder.heads);
+    array(&mut out, "ENTRIES", "Entry", &finder.entries);
+    array(&mut out, "SPECIAL", "u8", &finder.special);
+    array(&mut out, "BYTES", "u8", &finder.bytes);
+    let stops = finder.stops.iter().map(|text| format!("Cow::Borrowed({text:?})"));
+    values(&mut out, "STOPS", "Cow<'static, str>", stops);
     let grow = "a string grows";
-    writeln!(out, "const SIEVE_CROSSING: usize = {};", sieve.crossing).expect(grow);
-    writeln!(out, "const SIEVE_BLIND: bool = {};", sieve.blind).expect(grow);
-    writeln!(out, "const SIEVE_SIGNED: bool = {};", sieve.signed).expect(grow);
+    writeln!(out, "const PARTS: [usize; 2] = {:?};", finder.parts).expect(grow);
+    writeln!(out, "const CROSSING: usize = {};", finder.crossing).expect(grow);
+    writeln!(out, "const BLIND: bool = {};", finder.blind).expect(grow);
+    writeln!(out, "const SIGNED: bool = {};", finder.signed).expect(grow);
     let backwards =
         tables.backwards.iter().map(|(word, flags)| format!("(Cow::Borrowed({word:?}), {flags})"));
     values(&mut out, "BACKWARDS", "(Cow<'static, str>, u16)", backwards);
-    writeln!(out, "const WIDTH: usize = {};", automaton.width).expect(grow);
     writeln!(out, "const ELEMENTS: usize = {};", tables.elements).expect(grow);
     writeln!(out, "static RULES: [Rule; {}] = [", rules.len()).expect(grow);
     for rule in rules {

@@ -1,8 +1,7 @@
 //! Rules: data in `rules/*.toml`, compiled at build time, matched in one pass.
 //!
-//! A rule is a row of word classes within a few words of each other in one sentence. The automaton
-//! finds the words; sentences in which no rare word occurs are dropped at once. Where a pattern is
-//! complete, `context` decides how much it weighs: forbidden, told of others, quoted or mentioned
+//! A rule is a row of word classes within a few words of each other in one sentence. A sieve drops the
+//! sentences in which no rare word occurs at once; the others are read. Where a pattern is complete, `context` decides how much it weighs: forbidden, told of others, quoted or mentioned
 //! is not the same as said to the agent.
 
 use std::borrow::Cow;
@@ -10,16 +9,16 @@ use std::collections::BTreeMap;
 
 use crate::finding::{Category, Channel};
 
-use self::automaton::Automaton;
 use self::compile::{Class, Literal, Tables, Use, compile};
-use self::sieve::{Entry, Sieve};
+use self::finder::{Entry, Finder};
 
-mod automaton;
 mod compile;
 pub(crate) mod context;
 mod edges;
+mod finder;
 mod frequency;
 pub(crate) mod matcher;
+mod reader;
 mod sieve;
 pub(crate) mod verdict;
 
@@ -139,25 +138,17 @@ impl RuleSet {
         Self {
             rules: Cow::Borrowed(&RULES),
             tables: Tables {
-                automaton: Automaton {
-                    byte_class: Cow::Borrowed(&BYTE_CLASS),
-                    usual: Cow::Borrowed(&USUAL),
-                    width: WIDTH,
-                    cells: Cow::Borrowed(&CELLS),
-                    outputs: Cow::Borrowed(&OUTPUTS),
-                    matches: Cow::Borrowed(&MATCHES),
-                },
-                sieve: Sieve {
-                    kinds: Cow::Borrowed(&SIEVE_KINDS),
-                    heads: Cow::Borrowed(&SIEVE_HEADS),
-                    entries: Cow::Borrowed(&SIEVE_ENTRIES),
-                    special: Cow::Borrowed(&SIEVE_SPECIAL),
-                    stops: Cow::Borrowed(&SIEVE_STOPS),
-                    signs: Cow::Borrowed(&SIEVE_SIGNS),
-                    bytes: Cow::Borrowed(&SIEVE_BYTES),
-                    crossing: SIEVE_CROSSING,
-                    blind: SIEVE_BLIND,
-                    signed: SIEVE_SIGNED,
+                finder: Finder {
+                    kinds: Cow::Borrowed(&KINDS),
+                    heads: Cow::Borrowed(&HEADS),
+                    entries: Cow::Borrowed(&ENTRIES),
+                    special: Cow::Borrowed(&SPECIAL),
+                    stops: Cow::Borrowed(&STOPS),
+                    bytes: Cow::Borrowed(&BYTES),
+                    parts: PARTS,
+                    crossing: CROSSING,
+                    signed: SIGNED,
+                    blind: BLIND,
                 },
                 literals: Cow::Borrowed(&LITERALS),
                 classes: Cow::Borrowed(&CLASSES),

@@ -9,9 +9,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::automaton::Automaton;
-use super::frequency::frequency;
-use super::sieve::{Sieve, Word, ends_sentence};
+use super::finder::{Finder, Word, ends_sentence};
+use super::frequency::Frequencies;
 
 /// The literal must start a word.
 pub(crate) const LEFT: u16 = 1;
@@ -63,11 +62,9 @@ const BACKWARDS: [(&str, u16); 4] = [
     ("ctx.cancels", CANCELS),
 ];
 
-/// One literal of the automaton.
+/// One literal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Literal {
-    /// Bytes.
-    pub(crate) len: u16,
     /// Boundaries and context.
     pub(crate) flags: u16,
     /// Where its classes start in [`Tables::classes`].
@@ -93,9 +90,7 @@ pub(crate) struct Use {
 #[derive(Debug, Clone)]
 pub(crate) struct Tables {
     /// Finds the literals.
-    pub(crate) automaton: Automaton,
-    /// Finds the sentences in which to look for them.
-    pub(crate) sieve: Sieve,
+    pub(crate) finder: Finder,
     /// The literals.
     pub(crate) literals: Cow<'static, [Literal]>,
     /// Classes of the literals.
@@ -119,15 +114,18 @@ pub(crate) struct Class {
     pub(crate) common: bool,
 }
 
+/// Words with their edges; their classes and flags.
+type Found = BTreeMap<(String, u16), (BTreeSet<u16>, u16)>;
+
 struct Element {
     classes: Vec<u16>,
     gap: u8,
 }
 
-#[derive(Default)]
 struct Compiler {
     names: HashMap<String, u16>,
     classes: Vec<Class>,
+    frequencies: Frequencies,
 }
 
 /// Compiles patterns, each with the number of its rule.
@@ -135,7 +133,8 @@ pub(crate) fn compile(
     classes: &BTreeMap<String, Class>,
     patterns: &[(u16, String)],
 ) -> Result<Tables, String> {
-    let mut compiler = Compiler::default();
+    let mut compiler =
+        Compiler { names: HashMap::new(), classes: Vec::new(), frequencies: Frequencies::new() };
     for (name, class) in classes {
         compiler.add(name.clone(), class.clone())?;
     }
@@ -188,7 +187,7 @@ impl Compiler {
             .iter()
             .map(|&class| &self.classes[usize::from(class)])
             .map(|class| {
-                let words: u32 = class.words.iter().map(|word| frequency(word)).sum();
+                let words: u32 = class.words.iter().map(|word| self.frequencies.of(word)).sum();
                 if class.common { words + COMMON } else { words }
             })
             .sum()
@@ -248,7 +247,7 @@ impl Compiler {
         uses: Vec<(u16, Use)>,
         elements: usize,
     ) -> Result<Tables, String> {
-        let mut found: BTreeMap<(String, u16), (BTreeSet<u16>, u16)> = BTreeMap::new();
+        let mut found = Found::new();
         let context: HashMap<u16, u16> = CONTEXT
             .iter()
             .filter_map(|&(name, flag)| self.names.get(name).map(|&id| (id, flag)))
@@ -281,27 +280,19 @@ impl Compiler {
                 entry.1 |= flags;
             }
         }
-        let sieve = sieve(&found)?;
-        let mut bytes = Vec::new();
+        let finder = self.finder(&found)?;
         let mut literals = Vec::new();
         let mut classes: Vec<u16> = Vec::new();
-        for ((word, edges), (of, flags)) in found {
+        for ((_, edges), (of, flags)) in found {
             literals.push(Literal {
-                len: u16::try_from(word.len()).unwrap_or(u16::MAX),
                 flags: edges | flags,
                 classes: u32::try_from(classes.len()).map_err(|_| "too many words")?,
                 count: u16::try_from(of.len()).unwrap_or(u16::MAX),
             });
             classes.extend(of);
-            bytes.push(word.into_bytes());
         }
         Ok(Tables {
-            automaton: {
-                let whole: Vec<bool> =
-                    literals.iter().map(|literal| literal.flags & RIGHT != 0).collect();
-                Automaton::build(&bytes, &whole)?
-            },
-            sieve,
+            finder,
             literals: Cow::Owned(literals),
             classes: Cow::Owned(classes),
             index: Cow::Owned(index),
@@ -309,6 +300,36 @@ impl Compiler {
             elements,
             backwards: backwards.into_iter().map(|(word, flag)| (Cow::Owned(word), flag)).collect(),
         })
+    }
+
+    /// What finds the literals: by what patterns hang on, and by mentions, which sentences further on
+    /// depend on.
+    fn finder(&self, found: &Found) -> Result<Finder, String> {
+        let numbered = || (0u16..).zip(found);
+        let stops: Vec<String> = numbered()
+            .filter(|(_, (_, (_, flags)))| flags & STOP != 0)
+            .map(|(_, ((word, _), _))| word.clone())
+            .collect();
+        let words: Vec<Word<'_>> = numbered()
+            .filter(|(_, (_, (_, flags)))| flags & STOP == 0)
+            .map(|(literal, ((text, edges), (_, flags)))| Word {
+                literal,
+                text,
+                left: edges & LEFT != 0,
+                right: edges & RIGHT != 0,
+                telling: flags & (ANCHOR | MENTIONS) != 0,
+            })
+            .collect();
+        let crosses = |word: &str| {
+            stops.iter().any(|stop| {
+                word.match_indices(stop.as_str()).any(|(at, _)| {
+                    let end = at + stop.len();
+                    end < word.len() && ends_sentence(word.as_bytes(), at, end)
+                })
+            })
+        };
+        let crossing = words.iter().filter(|word| crosses(word.text)).map(|word| word.text.len());
+        Finder::build(&words, &stops, crossing.max().unwrap_or(0), &self.frequencies)
     }
 }
 
@@ -323,26 +344,6 @@ fn sentence_edges(pattern: &str) -> (&str, u8, u8) {
         Some(rest) => (rest, opens, CLOSES),
         None => (pattern, opens, 0),
     }
-}
-
-/// The sieve for what patterns hang on, and for mentions, which sentences further on depend on.
-fn sieve(found: &BTreeMap<(String, u16), (BTreeSet<u16>, u16)>) -> Result<Sieve, String> {
-    let flagged = |flags: u16| found.iter().filter(move |(_, (_, its))| its & flags != 0);
-    let stops: Vec<String> = flagged(STOP).map(|((word, _), _)| word.clone()).collect();
-    let words: Vec<Word<'_>> = flagged(ANCHOR | MENTIONS)
-        .filter(|(_, (_, flags))| flags & STOP == 0)
-        .map(|((text, edges), _)| Word { text, left: edges & LEFT != 0, right: edges & RIGHT != 0 })
-        .collect();
-    let crosses = |word: &str| {
-        stops.iter().any(|stop| {
-            word.match_indices(stop.as_str()).any(|(at, _)| {
-                let end = at + stop.len();
-                end < word.len() && ends_sentence(word.as_bytes(), at, end)
-            })
-        })
-    };
-    let crossing = found.keys().map(|(word, _)| word).filter(|word| crosses(word)).map(String::len);
-    Sieve::build(&words, &stops, crossing.max().unwrap_or(0))
 }
 
 /// The first token and what follows it.

@@ -1,14 +1,15 @@
 //! One pass over a text: literals, sentences, patterns.
 
 use super::RuleSet;
-use super::compile::{
-    ANCHOR, CLOSES, FIRST, LAST, LEFT, Literal, MENTIONS, OPENS, QUOTES, RIGHT, STOP, Tables,
-};
-use super::sieve::{Spot, ends_sentence};
+use super::compile::{ANCHOR, CLOSES, FIRST, LAST, LEFT, Literal, MENTIONS, OPENS, QUOTES, RIGHT};
+use super::reader::{self, Event};
+use super::sieve::{Sieve, Spot};
 use super::{context, edges};
 
 /// Hits that a sentence may hold before it is cut.
 const SENTENCE: usize = 192;
+/// Literals that wait to be put in order, at most.
+const WAITING: usize = 1024;
 /// Hits that are kept when a sentence is cut.
 const KEPT: usize = 24;
 /// Matches of one rule that are looked at in one text.
@@ -54,6 +55,7 @@ pub(crate) fn matches(set: &RuleSet, text: &str) -> Vec<Match> {
     let mut run = Run {
         set,
         text,
+        waiting: Vec::new(),
         hits: Vec::new(),
         slots: Vec::new(),
         seen: Vec::new(),
@@ -70,6 +72,8 @@ pub(crate) fn matches(set: &RuleSet, text: &str) -> Vec<Match> {
 struct Run<'a> {
     set: &'a RuleSet,
     text: &'a str,
+    /// Literals that others may yet come before.
+    waiting: Vec<Hit>,
     /// Of the sentence so far.
     hits: Vec<Hit>,
     /// Of each element, the latest hit that ends a row up to it.
@@ -88,53 +92,63 @@ struct Run<'a> {
 impl Run<'_> {
     /// Reads the sentences that the sieve leaves, and those that follow a mention.
     fn pass(&mut self) {
-        let (tables, text) = (&self.set.tables, self.text);
-        let mut sifting = tables.sieve.sift(text.as_bytes());
-        while let Some(spot) = sifting.next() {
+        let (finder, text) = (&self.set.tables.finder, self.text.as_bytes());
+        let mut sieve = Sieve::new(finder, text);
+        while let Some(spot) = sieve.next() {
             let mut closed = None;
-            let from = spot.sentence.saturating_sub(tables.sieve.crossing);
-            tables.automaton.run(text.as_bytes(), from, |state, end| {
-                closed = self.ended(tables, state, spot, end);
+            let from = spot.sentence.saturating_sub(finder.crossing);
+            reader::read(finder, text, from, |event| {
+                closed = self.event(spot, event);
                 closed.is_some()
             });
             let Some(end) = closed else { break };
-            sifting.resume(end);
+            sieve.resume(end);
         }
+        self.settle(text.len());
         self.close();
     }
 
-    /// Takes in what ends at a place; gives the place back where the text need not be read further.
-    #[inline(never)]
-    fn ended(&mut self, tables: &Tables, state: u32, spot: Spot, end: usize) -> Option<usize> {
-        if end <= spot.sentence {
-            return None;
-        }
-        let mut done = None;
-        for &literal in tables.automaton.ended(state) {
-            let entry = &tables.literals[usize::from(literal)];
-            let start = end - usize::from(entry.len);
-            if !bounded(self.text, entry, start, end) {
-                continue;
-            }
-            if entry.flags & STOP != 0 {
-                if ends_sentence(self.text.as_bytes(), start, end) {
-                    self.close();
-                    let mentioned = self.mentioned[0] || self.mentioned[1];
-                    done = (end >= spot.end && !mentioned).then_some(end);
+    /// Takes in an event; gives the place back behind which the text need not be read further.
+    #[inline]
+    fn event(&mut self, spot: Spot, event: Event) -> Option<usize> {
+        match event {
+            Event::Literal(literal, start, end) => {
+                let entry = &self.set.tables.literals[usize::from(literal)];
+                if end > spot.sentence && bounded(self.text, entry, start, end) {
+                    self.waiting.push(Hit { flags: entry.flags, literal, start, end });
+                    if self.waiting.len() >= WAITING {
+                        self.settle(start);
+                    }
                 }
-                continue;
+                None
             }
-            self.anchored |= entry.flags & ANCHOR != 0;
-            self.hits.push(Hit { flags: entry.flags, literal, start, end });
+            Event::Stop(end) if end > spot.sentence => {
+                self.settle(end);
+                self.close();
+                let mentioned = self.mentioned[0] || self.mentioned[1];
+                (end >= spot.end && !mentioned).then_some(end)
+            }
+            Event::Stop(_) => None,
         }
-        if self.hits.len() >= SENTENCE {
-            let kept = self.hits[self.hits.len() - KEPT..].to_vec();
-            let anchored = kept.iter().any(|hit| hit.flags & ANCHOR != 0);
-            self.close();
-            self.hits = kept;
-            self.anchored = anchored;
+    }
+
+    /// Puts those in order that end up to a place: no more of them will come.
+    fn settle(&mut self, place: usize) {
+        let later = self.waiting.extract_if(.., |hit| hit.end > place).collect();
+        let mut ready = std::mem::replace(&mut self.waiting, later);
+        // By where they end, the longest first.
+        ready.sort_unstable_by_key(|hit| (hit.end, hit.start, hit.literal));
+        for same in ready.chunk_by(|one, next| one.end == next.end) {
+            self.anchored |= same.iter().any(|hit| hit.flags & ANCHOR != 0);
+            self.hits.extend_from_slice(same);
+            if self.hits.len() >= SENTENCE {
+                let kept = self.hits[self.hits.len() - KEPT..].to_vec();
+                let anchored = kept.iter().any(|hit| hit.flags & ANCHOR != 0);
+                self.close();
+                self.hits = kept;
+                self.anchored = anchored;
+            }
         }
-        done
     }
 
     /// Ends a sentence.
@@ -308,13 +322,13 @@ mod tests {
 
     fn without_sieve(set: &RuleSet) -> RuleSet {
         let mut set = set.clone();
-        set.tables.sieve.blind = true;
+        set.tables.finder.blind = true;
         set
     }
 
     #[test]
     fn the_sieve_tells_every_builtin_literal() {
-        assert!(!RuleSet::builtin().tables.sieve.blind);
+        assert!(!RuleSet::builtin().tables.finder.blind);
     }
 
     #[test]
