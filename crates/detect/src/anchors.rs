@@ -12,8 +12,12 @@ use crate::{secrets, urls};
 const BITS: u32 = 15;
 /// Signs that short literals are told by.
 const SIGNS: [u8; 3] = [b':', b']', b'/'];
+/// Bits of the hash that choose a bucket.
+const BUCKETS: u32 = 10;
 /// Places that are looked at at once.
 const STEP: usize = 8;
+/// Literals that wait before others are let go.
+const WAITING: usize = 16;
 
 /// Whose literal it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,10 +52,14 @@ struct Entry {
 struct Table {
     /// By hash, whether there is an entry.
     known: Vec<bool>,
-    /// Sorted by hash.
+    /// By bucket, where its entries start; one more at the end.
+    heads: Vec<usize>,
+    /// By bucket.
     entries: Vec<(usize, Entry)>,
     /// Literals that are told by a sign.
     signs: Vec<Entry>,
+    /// By byte, whether it follows the sign in one of those.
+    after: [bool; 256],
     /// The longest way back from what tells a literal to its start.
     reach: usize,
 }
@@ -60,12 +68,24 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let secrets =
         secrets::literals().enumerate().map(|(index, text)| (Whose::Secrets, index, text));
     let urls = urls::literals().enumerate().map(|(index, text)| (Whose::Urls, index, text));
-    let mut table =
-        Table { known: vec![false; 1 << BITS], entries: Vec::new(), signs: Vec::new(), reach: 0 };
+    let mut table = Table {
+        known: vec![false; 1 << BITS],
+        heads: vec![0; (1 << BUCKETS) + 1],
+        entries: Vec::new(),
+        signs: Vec::new(),
+        after: [false; 256],
+        reach: 0,
+    };
     for (whose, index, text) in secrets.chain(urls) {
         table.add(Entry { whose, index, literal: text.as_bytes(), back: 0 });
     }
     table.entries.sort_by_key(|(hash, _)| *hash);
+    for (hash, _) in &table.entries {
+        table.heads[(hash >> (BITS - BUCKETS)) + 1] += 1;
+    }
+    for bucket in 0..1 << BUCKETS {
+        table.heads[bucket + 1] += table.heads[bucket];
+    }
     table
 });
 
@@ -103,6 +123,10 @@ impl Table {
         let literal = entry.literal;
         if literal.len() < 4 {
             if let Some(back) = literal.iter().position(|byte| SIGNS.contains(byte)) {
+                for byte in literal.iter().skip(back + 1).take(1) {
+                    self.after[usize::from(byte.to_ascii_lowercase())] = true;
+                    self.after[usize::from(byte.to_ascii_uppercase())] = true;
+                }
                 self.signs.push(Entry { back, ..entry });
                 self.reach = self.reach.max(back);
             } else if let [a, b, c] = *literal {
@@ -116,9 +140,11 @@ impl Table {
             }
             return;
         }
-        let fours = literal.windows(4).enumerate();
-        let rarest =
-            fours.min_by_key(|(_, four)| four.iter().map(|byte| often(*byte)).sum::<u32>());
+        let rarest = literal.windows(4).enumerate().min_by_key(|(_, four)| {
+            // The same sign in a row draws a line.
+            let line = four.iter().all(|byte| *byte == four[0]);
+            four.iter().map(|byte| often(*byte)).sum::<u32>() + if line { 20 } else { 0 }
+        });
         if let Some((back, &[a, b, c, d])) = rarest {
             self.reach = self.reach.max(back);
             self.put([a, b, c, d], Entry { back, ..entry });
@@ -199,10 +225,12 @@ impl Search<'_> {
         if !self.table.known[hash] {
             return;
         }
-        let first = self.table.entries.partition_point(|(other, _)| *other < hash);
-        let entries = self.table.entries[first..].iter().take_while(|(other, _)| *other == hash);
-        for (_, entry) in entries {
-            self.entry(entry, place);
+        let table = self.table;
+        let bucket = hash >> (BITS - BUCKETS);
+        for (other, entry) in &table.entries[table.heads[bucket]..table.heads[bucket + 1]] {
+            if *other == hash {
+                self.entry(entry, place);
+            }
         }
         self.pass(place, seen);
     }
@@ -210,14 +238,20 @@ impl Search<'_> {
     /// Looks at a sign.
     fn sign(&mut self, place: usize, seen: &mut impl FnMut(Whose, Anchor)) {
         let table = self.table;
-        for entry in &table.signs {
-            self.entry(entry, place);
+        let [sign, next, ..] = self.text[place..] else { return };
+        if table.after[usize::from(next)] {
+            for entry in table.signs.iter().filter(|entry| entry.literal[entry.back] == sign) {
+                self.entry(entry, place);
+            }
+            self.pass(place, seen);
         }
-        self.pass(place, seen);
     }
 
     /// Lets those go that nothing found from a place on can come before.
     fn pass(&mut self, place: usize, seen: &mut impl FnMut(Whose, Anchor)) {
+        if self.secrets.waiting.len().max(self.urls.waiting.len()) < WAITING {
+            return;
+        }
         // Signs are looked at up to a step later than the places around them.
         let before = place.saturating_sub(self.table.reach + 2 * STEP);
         self.secrets.pass(before, |anchor| seen(Whose::Secrets, anchor));

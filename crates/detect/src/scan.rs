@@ -7,16 +7,18 @@ use crate::allow::Allowed;
 use crate::anchors::{self, Whose};
 use crate::finding::{Category, Channel, Finding, Scan, Span, Transform, Verdict};
 use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
-use crate::secrets::{self, Secret};
+use crate::secrets;
 use crate::urls::{self, UrlContext, UrlMatch, judge_url};
 use crate::views::{Limits, View, Views, views};
 
+use self::heaviest::{Heaviest, MOST};
+
 pub use crate::rules::verdict::{Thresholds, score};
+
+mod heaviest;
 
 /// Findings that weigh less are not reported.
 const LEAST: f32 = 0.15;
-/// Findings that a scan reports at most.
-const MOST: usize = 64;
 /// What a rule that matched under an encoding counts for in addition.
 const ENCODED: f32 = 0.3;
 
@@ -125,21 +127,21 @@ impl Detector {
     #[must_use]
     pub fn scan(&self, text: &str, channel: Channel) -> Scan {
         let views = views(text, &self.limits);
-        let mut findings = Vec::new();
+        let mut findings = Heaviest::default();
         for view in &views.views {
             for set in &self.sets {
                 rules(set, text, view, channel, &mut findings);
             }
         }
         hidden(&views, &mut findings);
-        let (found_secrets, found_urls) = secrets_and_urls(text);
-        secrets(found_secrets, channel, &mut findings);
-        urls(&found_urls, channel, &mut findings);
-        if let Some(allowed) = &self.allowed {
+        secrets_and_urls(text, channel, &mut findings);
+        let mut findings = findings.finish();
+        // Where more was found than is kept, what is not kept might not be allowed.
+        if let Some(allowed) = &self.allowed
+            && findings.len() < MOST
+        {
             findings.retain(|finding| !allowed.allows(text, finding));
         }
-        findings.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.span.cmp(&b.span)));
-        findings.truncate(MOST);
         let findings = once_a_place(findings);
         let mut total = score(&findings);
         if let Some(learned) = &self.learned {
@@ -190,13 +192,7 @@ pub fn is_clean(text: &str, channel: Channel) -> bool {
     scan(text, channel).verdict == Verdict::Clean
 }
 
-fn rules(
-    set: &RuleSet,
-    text: &str,
-    view: &View<'_>,
-    channel: Channel,
-    findings: &mut Vec<Finding>,
-) {
+fn rules(set: &RuleSet, text: &str, view: &View<'_>, channel: Channel, findings: &mut Heaviest) {
     let encoded = view.path().iter().any(|&step| is_encoding(step));
     let mut heaviest: Option<(f32, Span)> = None;
     for one in matcher::matches(set, view.text()) {
@@ -216,7 +212,7 @@ fn rules(
         if encoded && heaviest.is_none_or(|(most, _)| weight > most) {
             heaviest = Some((weight, span));
         }
-        findings.push(Finding {
+        findings.add(weight, span, || Finding {
             rule: rule.id.clone(),
             category: rule.category,
             weight,
@@ -229,10 +225,11 @@ fn rules(
     if let Some((weight, span)) = heaviest
         && weight >= 0.3
     {
-        findings.push(Finding {
+        let weight = (weight * 0.5 + ENCODED).min(0.9);
+        findings.add(weight, span, || Finding {
             rule: Cow::Borrowed("encoded.payload"),
             category: Category::EncodedPayload,
-            weight: (weight * 0.5 + ENCODED).min(0.9),
+            weight,
             span,
             path: view.path().to_vec(),
             reason: Cow::Borrowed("An attack was hidden by an encoding."),
@@ -259,9 +256,9 @@ fn has_canary(text: &str, span: Span) -> bool {
 }
 
 /// Text that a reader cannot see.
-fn hidden(views: &Views<'_>, findings: &mut Vec<Finding>) {
+fn hidden(views: &Views<'_>, findings: &mut Heaviest) {
     for hidden in views.hidden.iter().take(8) {
-        findings.push(Finding {
+        findings.add(0.3, hidden.span, || Finding {
             rule: Cow::Borrowed("hidden.text"),
             category: Category::IndirectInjection,
             weight: 0.3,
@@ -272,59 +269,60 @@ fn hidden(views: &Views<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Both in one pass over the text.
-fn secrets_and_urls(text: &str) -> (Vec<Secret>, Vec<UrlMatch>) {
+/// Credentials, wherever they stand, and addresses that carry data away: one pass for both.
+fn secrets_and_urls(text: &str, channel: Channel, findings: &mut Heaviest) {
     let (mut secrets, mut urls) = (secrets::Search::new(text), urls::Search::new(text));
+    let mut risky = Heaviest::default();
     anchors::find(text.as_bytes(), |whose, anchor| match whose {
         Whose::Secrets => secrets.anchor(anchor),
-        Whose::Urls => urls.anchor(anchor),
+        Whose::Urls => {
+            if let Some(found) = urls.anchor(anchor) {
+                judge(&found, channel, &mut risky);
+            }
+        }
     });
-    (secrets.finish(), urls.found)
-}
-
-/// Credentials, wherever they stand. A card number without words around it is too little.
-///
-/// They are named in every channel, so that what holds them is treated as secret. A credential is
-/// no attack, though: only in a model's reply, and where its format leaves no doubt, it makes a text
-/// suspicious by itself.
-fn secrets(found: Vec<Secret>, channel: Channel, findings: &mut Vec<Finding>) {
+    // They are named in every channel, so that what holds them is treated as secret. A credential is
+    // no attack, though: only in a model's reply, and where its format leaves no doubt, it makes a
+    // text suspicious by itself.
     let share = match channel {
         // In the user's own prompt a secret is the user's to give.
         Channel::User => 0.5,
         Channel::ModelOutput => 0.8,
         _ => 0.6,
     };
-    for secret in found.into_iter().filter(|secret| secret.confidence >= 0.5).take(64) {
-        findings.push(Finding {
+    // A card number without words around it is too little.
+    for secret in secrets.finish().into_iter().filter(|secret| secret.confidence >= 0.5) {
+        let weight = secret.confidence * share;
+        findings.add(weight, secret.span, || Finding {
             rule: Cow::Owned(format!("secret.{}", secret.kind)),
             category: Category::SensitiveFileContent,
-            weight: secret.confidence * share,
+            weight,
             span: secret.span,
             path: Vec::new(),
             reason: Cow::Borrowed("A credential is written here."),
         });
     }
+    for risk in risky.finish() {
+        findings.add(risk.weight, risk.span, || risk);
+    }
 }
 
-/// Addresses that carry data away.
-fn urls(found: &[UrlMatch], channel: Channel, findings: &mut Vec<Finding>) {
-    for found in found.iter().take(512) {
-        let from_model = channel == Channel::ModelOutput;
-        let context = UrlContext { from_model, ..found.context };
-        // Data often names odd addresses; one that is fetched unasked, or that the model itself
-        // writes, is another matter.
-        let share = if context.in_image || from_model { 0.8 } else { 0.45 };
-        for risk in judge_url(found, context) {
-            if risk.weight >= LEAST {
-                findings.push(Finding {
-                    rule: Cow::Owned(format!("url.{:?}", risk.kind).to_lowercase()),
-                    category: Category::DataExfiltration,
-                    weight: risk.weight * share,
-                    span: found.span,
-                    path: Vec::new(),
-                    reason: risk.reason,
-                });
-            }
-        }
+/// An address and what is risky about it.
+fn judge(found: &UrlMatch, channel: Channel, findings: &mut Heaviest) {
+    let from_model = channel == Channel::ModelOutput;
+    let context = UrlContext { from_model, ..found.context };
+    // Data often names odd addresses; one that is fetched unasked, or that the model itself
+    // writes, is another matter.
+    let share = if context.in_image || from_model { 0.8 } else { 0.45 };
+    for risk in judge_url(found, context).into_iter().filter(|risk| risk.weight >= LEAST) {
+        let weight = risk.weight * share;
+        findings.add(weight, found.span, || Finding {
+            rule: Cow::Owned(format!("url.{:?}", risk.kind).to_lowercase()),
+            category: Category::DataExfiltration,
+            weight,
+            span: found.span,
+            path: Vec::new(),
+            reason: risk.reason,
+        });
     }
 }

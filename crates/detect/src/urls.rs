@@ -2,6 +2,7 @@
 
 mod address;
 mod judge;
+mod plain;
 mod services;
 #[cfg(test)]
 mod tests;
@@ -92,6 +93,9 @@ pub enum Host {
 /// ```
 pub fn parse_url(text: &str) -> Option<Parsed> {
     let text = text.trim();
+    if let Some(parsed) = plain::parse(text) {
+        return Some(parsed);
+    }
     let raw = text.to_owned();
     let lower = text.get(..16.min(text.len())).unwrap_or(text).to_ascii_lowercase();
     let hostless =
@@ -192,19 +196,19 @@ pub(crate) fn literals() -> impl Iterator<Item = &'static str> {
 /// attribute, behind `//` or `www.`, or when the host is a known service for data on its way out.
 pub fn find_urls(text: &str) -> Vec<UrlMatch> {
     let mut search = Search::new(text);
+    let mut found = Vec::new();
     anchors::find(text.as_bytes(), |whose, anchor| {
         if whose == Whose::Urls {
-            search.anchor(anchor);
+            found.extend(search.anchor(anchor));
         }
     });
-    search.found
+    found
 }
 
 /// A search for URLs, literal by literal.
 #[derive(Debug)]
 pub(crate) struct Search<'a> {
     text: &'a str,
-    pub(crate) found: Vec<UrlMatch>,
     read: usize,
     last: Option<usize>,
     /// INVARIANT: no more than this is read again for URLs inside others, or that are none.
@@ -214,11 +218,11 @@ pub(crate) struct Search<'a> {
 impl<'a> Search<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let again = text.len().saturating_mul(4).saturating_add(MAX_URL * 4);
-        Self { text, found: Vec::new(), read: 0, last: None, again }
+        Self { text, read: 0, last: None, again }
     }
 
     /// Reads what one of [`literals`] announces, in the order in which they stand.
-    pub(crate) fn anchor(&mut self, hit: anchors::Anchor) {
+    pub(crate) fn anchor(&mut self, hit: anchors::Anchor) -> Option<UrlMatch> {
         let (text, bytes) = (self.text, self.text.as_bytes());
         let anchor = ANCHORS.get(hit.index).map_or(Anchor::Name, |(_, anchor)| *anchor);
         let start = match anchor {
@@ -240,7 +244,7 @@ impl<'a> Search<'a> {
             || scheme && start == hit.start
             || !text.is_char_boundary(start)
         {
-            return;
+            return None;
         }
         let end = end_of(bytes, start, matches!(anchor, Anchor::Attribute));
         self.again = self.again.saturating_sub(end.min(self.read).saturating_sub(start));
@@ -249,14 +253,15 @@ impl<'a> Search<'a> {
         let fits = !raw.is_empty() && (!relative || has_scheme(raw) || is_bare_host(raw));
         match if fits { parse_url(raw) } else { None } {
             Some(url) => {
-                let context = context_of(bytes, start);
-                self.found.push(UrlMatch { span: (start..end).into(), url, context });
                 self.last = Some(start);
                 self.read = self.read.max(end);
+                let context = context_of(bytes, start);
+                return Some(UrlMatch { span: (start..end).into(), url, context });
             }
             None if self.again == 0 => self.read = self.read.max(end),
             None => self.again = self.again.saturating_sub(end - start),
         }
+        None
     }
 }
 

@@ -1,6 +1,6 @@
 //! `password = "…"`, `"api_key": "…"`, `--token …`: names that announce a secret.
 
-use super::placeholders::{entropy, is_hex, is_placeholder, is_uuid, is_wordy};
+use super::placeholders::{contains, entropy, is_hex, is_placeholder, is_uuid, is_wordy};
 use super::{Secret, run_length, secret};
 
 /// Longest value that is looked at.
@@ -50,12 +50,11 @@ pub(super) fn check(text: &[u8], start: usize, end: usize, found: &mut Vec<Secre
     if HARMLESS.iter().any(|part| {
         let part = part.as_bytes();
         // In front of the keyword only whole words count.
-        memchr::memmem::find(tail, part).is_some() || name.starts_with(part) && part.len() > 3
+        contains(tail, part) || name.starts_with(part) && part.len() > 3
     }) {
         return read;
     }
-    let password = memchr::memmem::find(&name, b"pass").is_some()
-        || memchr::memmem::find(&name, b"pwd").is_some();
+    let password = contains(&name, b"pass") || contains(&name, b"pwd");
     let value = &text[start..end];
     if let Some((kind, confidence)) = judge(&name, value, password, quoted) {
         found.push(secret(kind, start, end, confidence));
@@ -160,7 +159,7 @@ fn kind_of(name: &[u8]) -> &'static str {
 /// Code or a path instead of a value.
 fn is_reference(value: &[u8], quoted: bool) -> bool {
     let call = value.contains(&b'(') && !quoted;
-    let scheme = memchr::memmem::find(value, b"://").is_some();
+    let scheme = contains(value, b"://");
     let path = matches!(value, [b'/', ..] | [b'.', b'/' | b'.', ..] | [b'~', b'/', ..]);
     let slashes = value.iter().filter(|byte| **byte == b'/').count();
     call || scheme

@@ -245,14 +245,22 @@ fn terraform_start(text: &[u8], start: usize) -> usize {
     start - back
 }
 
-/// The secret key that follows an access key, within the next lines.
+/// The secret key that follows an access key, within the next lines: a run of forty signs.
 fn aws_secret(text: &[u8], from: usize, found: &mut Vec<Secret>) {
+    const LENGTH: usize = 40;
+    let sign = |byte: u8| fits(Signs::Base64, byte) && byte != b'=';
     let end = text.len().min(from + 160);
     let mut at = from;
     while at < end {
-        let length = run_length(text, at, 200, |byte| fits(Signs::Base64, byte) && byte != b'=');
+        let Some(start) = text.get(at..at + LENGTH) else { return };
+        // From the end: what breaks the run near its end need not be passed byte by byte.
+        if let Some(gap) = start.iter().rposition(|byte| !sign(*byte)) {
+            at += gap + 1;
+            continue;
+        }
+        let length = run_length(text, at, 200, sign);
         let value = &text[at..at + length];
-        if length == 40 && entropy(value) > 4.2 && !is_placeholder(value) {
+        if length == LENGTH && entropy(value) > 4.2 && !is_placeholder(value) {
             found.push(secret("aws-secret-key", at, at + length, 0.95));
             return;
         }

@@ -91,12 +91,36 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
 }
 
 fn contains_word(lower: &[u8]) -> bool {
-    WORDS.iter().any(|word| {
-        // Short words occur by chance in long random values.
-        let allowed =
-            word.len() > 4 || lower.len() <= 24 || !word.as_bytes()[0].is_ascii_alphabetic();
-        allowed && memchr::memmem::find(lower, word.as_bytes()).is_some()
+    (0..lower.len()).any(|place| {
+        let rest = &lower[place..];
+        begins_word(rest[0])
+            && WORDS.iter().any(|word| {
+                // Short words occur by chance in long random values.
+                let allowed = word.len() > 4
+                    || lower.len() <= 24
+                    || !word.as_bytes()[0].is_ascii_alphabetic();
+                allowed && rest.starts_with(word.as_bytes())
+            })
     })
+}
+
+/// Whether one of the words begins with this byte.
+fn begins_word(byte: u8) -> bool {
+    const FIRST: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut at = 0;
+        while at < WORDS.len() {
+            table[WORDS[at].as_bytes()[0] as usize] = true;
+            at += 1;
+        }
+        table
+    };
+    FIRST[usize::from(byte)]
+}
+
+/// Whether one short text stands in another; for those a search costs more to set up than to do.
+pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len().max(1)).any(|window| window == part)
 }
 
 /// Few different signs: `xxxxxxxx`, `abababab`, `0000-0000`.
@@ -118,15 +142,22 @@ fn is_sequence(lower: &[u8]) -> bool {
 /// Shannon entropy in bits a byte.
 pub(super) fn entropy(value: &[u8]) -> f32 {
     let mut counts = [0_u16; 256];
+    let mut seen = [0_u64; 4];
     for byte in value {
         counts[usize::from(*byte)] = counts[usize::from(*byte)].saturating_add(1);
+        seen[usize::from(*byte >> 6)] |= 1 << (byte & 63);
     }
     let total = f32::from(u16::try_from(value.len()).unwrap_or(u16::MAX)).max(1.0);
-    let of = |count: &u16| {
-        let share = f32::from(*count) / total;
-        -share * share.log2()
-    };
-    counts.iter().filter(|count| **count > 0).map(of).sum()
+    let mut sum = 0.0;
+    for (quarter, mut bits) in seen.into_iter().enumerate() {
+        while bits != 0 {
+            let count = counts[64 * quarter + bits.trailing_zeros() as usize];
+            let share = f32::from(count) / total;
+            sum += -share * share.log2();
+            bits &= bits - 1;
+        }
+    }
+    sum
 }
 
 /// `8-4-4-4-12` hexadecimal digits.

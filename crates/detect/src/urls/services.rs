@@ -17,6 +17,8 @@ pub enum Service {
     Rebinding,
 }
 
+use std::sync::LazyLock;
+
 use Service::{Callback, Paste, Rebinding, Shortener, Tunnel, Upload};
 
 const SERVICES: &[(&str, Service)] = &[
@@ -148,16 +150,30 @@ const SERVICES: &[(&str, Service)] = &[
     ("rebind.network", Rebinding),
 ];
 
-/// The service that a host belongs to, itself or as a subdomain. The host is in lower case.
+/// Sorted by name.
+static SORTED: LazyLock<Vec<(&str, Service)>> = LazyLock::new(|| {
+    let mut sorted = SERVICES.to_vec();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    sorted
+});
+
+/// No name of a service has more labels.
+const LABELS: usize = 3;
+
+/// The service that a host belongs to, itself or as a subdomain.
 pub fn service_of(host: &str) -> Option<Service> {
     let host = host.trim_end_matches('.');
-    let known =
-        |name: &str| SERVICES.iter().find(|(service, _)| service.eq_ignore_ascii_case(name));
-    // Longest first: `a.b.c`, `b.c`, `c`; names have few labels that matter.
-    let mut rest = host;
+    let start = host.rmatch_indices('.').nth(LABELS - 1).map_or(0, |(dot, _)| dot + 1);
+    let lower;
+    let mut rest = &host[start..];
+    if rest.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        lower = rest.to_ascii_lowercase();
+        rest = &lower;
+    }
+    // Longest first: `a.b.c`, `b.c`, `c`.
     loop {
-        if let Some((_, service)) = known(rest) {
-            return Some(*service);
+        if let Ok(found) = SORTED.binary_search_by_key(&rest, |(name, _)| name) {
+            return Some(SORTED[found].1);
         }
         rest = rest.split_once('.')?.1;
     }
@@ -169,4 +185,21 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
         .iter()
         .filter(|(_, service)| matches!(service, Callback | Paste | Upload | Tunnel))
         .map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_their_last_labels() {
+        for (name, service) in SERVICES {
+            assert!(name.split('.').count() <= LABELS, "{name}");
+            assert_eq!(service_of(name), Some(*service));
+            assert_eq!(service_of(&format!("a.b.{}.", name.to_ascii_uppercase())), Some(*service));
+            assert_eq!(service_of(&format!("{name}.example")), None);
+        }
+        assert_eq!(service_of("notwebhook.site"), None);
+        assert_eq!(service_of(""), None);
+    }
 }

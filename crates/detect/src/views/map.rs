@@ -3,6 +3,7 @@
 //! Only deviations are recorded. An empty map is the identity, so untouched ASCII costs nothing.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes kept on either side of a rewritten place.
 const CONTEXT: usize = 160;
@@ -47,10 +48,12 @@ impl Segment {
 }
 
 /// The way back from one text to its source.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Map {
     segments: Vec<Segment>,
     disordered: bool,
+    /// The segment that was asked for last: texts are gone through in order.
+    last: AtomicUsize,
 }
 
 fn narrow(offset: usize) -> u32 {
@@ -142,7 +145,21 @@ impl Map {
     }
 
     fn index(&self, out: usize) -> usize {
-        self.segments.partition_point(|segment| segment.out() <= out).saturating_sub(1)
+        const NEAR: usize = 8;
+        let last = self.last.load(Ordering::Relaxed);
+        let near = self.segments.get(last..).unwrap_or_default();
+        let index = match near.first() {
+            Some(first) if first.out() <= out => {
+                let ahead = near.iter().take(NEAR).position(|segment| segment.out() > out);
+                match ahead.or((near.len() <= NEAR).then_some(near.len())) {
+                    Some(count) => last + count - 1,
+                    None => last + near.partition_point(|segment| segment.out() <= out) - 1,
+                }
+            }
+            _ => self.segments.partition_point(|segment| segment.out() <= out).saturating_sub(1),
+        };
+        self.last.store(index, Ordering::Relaxed);
+        index
     }
 }
 

@@ -1,5 +1,6 @@
 //! Integration tests of the detect crate, one binary.
 
+mod adversarial;
 #[cfg(test)]
 mod leak;
 #[cfg(test)]

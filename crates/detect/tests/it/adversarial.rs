@@ -1,0 +1,71 @@
+//! Texts made to be slow take no more than ten times as long as clean ones, and twice the text no more than
+//! about twice the time.
+//!
+//! `scripts/bench` runs the large sizes: `WARDKEEP_MEGABYTES=64 cargo test --release -p wardkeep-detect
+//! --test it adversarial -- --ignored --nocapture`.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use wardkeep_detect::finding::Channel;
+use wardkeep_detect::scan::Detector;
+
+#[path = "../../benches/texts.rs"]
+mod texts;
+
+/// The best of several runs, in time on the processor: other work on the machine only ever adds.
+fn time(detector: &Detector, text: &str, runs: usize) -> Duration {
+    let now = || {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+    };
+    let run = || {
+        let began = now();
+        black_box(detector.scan(black_box(text), Channel::ToolOutput));
+        now() - began
+    };
+    (0..runs).map(|_| run()).min().unwrap_or_default()
+}
+
+/// Names of texts that take more than `most` times as long as clean text, looked at again before they
+/// are believed.
+fn slow(size: usize, most: f64, runs: usize, show: bool) -> Vec<String> {
+    let detector = Detector::new();
+    let clean = texts::fill(texts::ENGLISH, size);
+    let mut base = time(&detector, &clean, 4 * runs);
+    let mut found = Vec::new();
+    for (name, text) in texts::adversarial(size) {
+        let mut best = time(&detector, &text, runs);
+        let ratio = |best: Duration, base: Duration| best.as_secs_f64() / base.as_secs_f64();
+        for _ in 0..4 {
+            if ratio(best, base) <= most {
+                break;
+            }
+            base = base.min(time(&detector, &clean, runs));
+            best = best.min(time(&detector, &text, 2 * runs));
+        }
+        let line = format!(
+            "{name:<26} {:>9.3} ms {:>8.1} MB/s {:>6.1}×",
+            best.as_secs_f64() * 1e3,
+            size as f64 / 1e6 / best.as_secs_f64(),
+            ratio(best, base)
+        );
+        if show {
+            println!("{line}");
+        }
+        if ratio(best, base) > most {
+            found.push(line);
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "for a release build on an idle machine"]
+fn no_text_is_ten_times_slower_at_any_size() {
+    let megabytes = std::env::var("WARDKEEP_MEGABYTES").ok().and_then(|size| size.parse().ok());
+    let size: usize = megabytes.unwrap_or(64) << 20;
+    let slow = slow(size, 10.0, 2, true);
+    assert!(slow.is_empty(), "\n{}", slow.join("\n"));
+}
