@@ -2,6 +2,7 @@
 
 mod attacks;
 mod evidence;
+mod policy;
 mod stage;
 
 use serde::Serialize;
@@ -12,10 +13,11 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::ui::Line;
 
-/// Plays an attack on the record of an agent's session, and shows what catches it
+/// Plays attacks on an agent's instructions and on its record, and shows what catches them
 ///
-/// Everything happens for real in a folder that is removed at the end: a journal is written,
-/// tampered with in each way there is, and verified. Exit 0 only if everything held.
+/// Everything happens for real in a folder that is removed at the end: a policy is signed and
+/// attacked, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
+/// everything held.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Play only this scene
@@ -32,11 +34,14 @@ struct Answer<'a> {
 type Play = fn(&mut Stage<'_>) -> Result<(), CliError>;
 
 /// Every scene: its name, its title and how it goes.
-const SCENES: &[(&str, &str, Play)] = &[(
-    "evidence",
-    "An agent's session is recorded, and someone wants it forgotten",
-    evidence::play,
-)];
+const SCENES: &[(&str, &str, Play)] = &[
+    (
+        "policy",
+        "The owner's instructions are signed, and someone wants the agent to follow others",
+        policy::play,
+    ),
+    ("evidence", "An agent's session is recorded, and someone wants it forgotten", evidence::play),
+];
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let wanted = |name: &str| args.scene.as_deref().is_none_or(|scene| scene == name);
@@ -68,12 +73,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         let broken = scenes.iter().flat_map(|scene| &scene.steps).filter(|step| !step.held).count();
         verdict.bad("Something did not hold").plain(format!(": {broken} of {steps} steps."))
     });
-    context
-        .ui
-        .say("Try it: `wardkeep evidence append --type ToolCall --principal TOOL --inline '{}'`,");
-    context
-        .ui
-        .say("then `wardkeep evidence verify`, `wardkeep log`, `wardkeep evidence export my.zip`.");
+    for line in [
+        "Protect your own: `wardkeep init` in the agent's workspace, edit LocalGPT.md, `wardkeep md sign`,",
+        "then `wardkeep md status` and `wardkeep md audit`. Evidence: `wardkeep log`, `wardkeep evidence",
+        "verify`, `wardkeep evidence export my.zip`. Text: `wardkeep scan FILE`.",
+    ] {
+        context.ui.say(line);
+    }
     let exit = if held { Exit::Success } else { Exit::Failed };
     Ok(context.finish(exit, held, &Answer { held, scenes: &scenes }))
 }

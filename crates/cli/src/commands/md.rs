@@ -97,3 +97,17 @@ pub(crate) fn shown(context: &Context, path: &Path) -> String {
 pub(crate) fn policy_store(context: &Context) -> Result<PolicyStore, CliError> {
     Ok(PolicyStore::new(&context.state_dir()?, rustix::process::getuid().as_raw()))
 }
+
+/// What the owner does next about a state of the policy.
+pub(crate) fn next_step(state: State, tool: &str) -> Option<String> {
+    Some(match state {
+        State::Valid => return None,
+        State::Unsigned => format!("read it, then run `{tool} md sign`"),
+        State::TamperDetected => format!(
+            "`{tool} md status` shows what changed: restore it, or sign it if the change is yours"
+        ),
+        State::Missing => format!("restore it from a backup, or make one with `{tool} init`"),
+        State::ManifestCorrupted => format!("check the policy, then run `{tool} md sign`"),
+        State::SuspiciousContent => format!("remove what is named, then run `{tool} md sign`"),
+    })
+}

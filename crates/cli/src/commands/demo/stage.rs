@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wardkeep_evidence::time::Timestamp;
 
 use crate::context::Context;
+use crate::error::CliError;
 use crate::ui::Line;
 
 /// A scene that was played.
@@ -43,6 +45,16 @@ impl<'a> Stage<'a> {
     /// A folder to play in.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> Result<Timestamp, CliError> {
+        self.context.now()
+    }
+
+    /// Random bytes.
+    pub(super) fn random<const N: usize>(&self) -> Result<[u8; N], CliError> {
+        self.context.random()
     }
 
     /// Threads to verify with.

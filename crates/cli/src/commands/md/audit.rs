@@ -85,6 +85,11 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     let holds = summary.chain == Chain::Intact && differences.agrees();
     let exit = if holds { Exit::Success } else { Exit::AuditBroken };
+    if !holds {
+        context.ui.hint(
+            "`wardkeep log --type GuardDecision` shows what the journal has, and `wardkeep evidence verify` whether it holds",
+        );
+    }
     let answer = Answer {
         entries: summary.lines,
         corrupted: summary.corrupted,

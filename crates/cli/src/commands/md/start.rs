@@ -5,7 +5,7 @@ use wardkeep_monitor::policy::{About, Desk};
 use wardkeep_policy::audit::Source;
 use wardkeep_policy::verify::Start;
 
-use super::Place;
+use super::{Place, next_step};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -61,6 +61,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let block = started.block(false);
     // What was verified was made harmless for the model, not for a terminal.
     block.iter().flat_map(|block| block.lines()).for_each(|line| context.ui.answer(line));
+    if let Some(next) = next_step(verification.state, context.tool) {
+        context.ui.hint(&next);
+    }
     if start == Start::Abort {
         context.ui.hint("strict_policy is on: mend the policy and sign it, then start again");
     }

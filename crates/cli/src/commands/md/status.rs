@@ -11,7 +11,7 @@ use wardkeep_policy::verify::State;
 use wardkeep_policy::workspace::Workspace;
 
 use super::verify::minutes;
-use super::{Place, diff, policy_store, shown};
+use super::{Place, diff, next_step, policy_store, shown};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -109,6 +109,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let mut warnings = verification.warnings(context.tool);
     warnings.extend(switches.warnings(context.tool));
     warnings.iter().for_each(|warning| context.ui.fault(warning.as_str()));
+    if let Some(next) = next_step(verification.state, context.tool) {
+        context.ui.hint(&next);
+    }
     context.ui.note(
         "the agent runs as the same user: the key is out of its reach only under `wardkeep run` or as another user",
     );

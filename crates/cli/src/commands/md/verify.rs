@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Place, policy_store};
+use super::{Place, next_step, policy_store};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -40,11 +40,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             && warnings.is_empty() =>
         {
             context.ui.answer("No LocalGPT.md here.");
-            context.ui.hint(&format!("make one with `{} init`", context.tool));
         }
         _ => {}
     }
     warnings.iter().for_each(|warning| context.ui.fault(warning.as_str()));
+    if let Some(next) = next_step(verification.state, context.tool) {
+        context.ui.hint(&next);
+    }
     let answer = Answer {
         state: verification.state.name(),
         reason: verification.reason.as_ref().map(wardkeep_policy::verify::Reason::word),
