@@ -263,7 +263,8 @@ impl Search<'_> {
         let Some(start) = place.checked_sub(entry.back) else { return };
         let end = start + entry.literal.len();
         let there = self.text.get(start..end);
-        if there.is_some_and(|there| there.eq_ignore_ascii_case(entry.literal)) {
+        let same = |(one, other): (&u8, &u8)| one.eq_ignore_ascii_case(other);
+        if there.is_some_and(|there| there.iter().zip(entry.literal).all(same)) {
             let queue = match entry.whose {
                 Whose::Secrets => &mut self.secrets,
                 Whose::Urls => &mut self.urls,
@@ -284,6 +285,10 @@ struct Queue {
 impl Queue {
     fn add(&mut self, anchor: Anchor) {
         let key = |anchor: &Anchor| (anchor.start, usize::MAX - anchor.end);
+        if self.waiting.last().is_none_or(|last| key(last) <= key(&anchor)) {
+            self.waiting.push(anchor);
+            return;
+        }
         let place = self.waiting.partition_point(|other| key(other) <= key(&anchor));
         self.waiting.insert(place, anchor);
     }

@@ -14,3 +14,4 @@ pub mod secrets;
 pub mod shell;
 pub mod urls;
 pub mod views;
+mod words;

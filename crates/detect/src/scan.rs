@@ -8,7 +8,7 @@ use crate::anchors::{self, Whose};
 use crate::finding::{Category, Channel, Finding, Scan, Span, Transform, Verdict};
 use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
 use crate::secrets;
-use crate::urls::{self, UrlContext, UrlMatch, judge_url};
+use crate::urls::{self, UrlContext};
 use crate::views::{Limits, View, Views, views};
 
 use self::heaviest::{Heaviest, MOST};
@@ -308,13 +308,13 @@ fn secrets_and_urls(text: &str, channel: Channel, findings: &mut Heaviest) {
 }
 
 /// An address and what is risky about it.
-fn judge(found: &UrlMatch, channel: Channel, findings: &mut Heaviest) {
+fn judge(found: &urls::Seen<'_>, channel: Channel, findings: &mut Heaviest) {
     let from_model = channel == Channel::ModelOutput;
     let context = UrlContext { from_model, ..found.context };
     // Data often names odd addresses; one that is fetched unasked, or that the model itself
     // writes, is another matter.
     let share = if context.in_image || from_model { 0.8 } else { 0.45 };
-    for risk in judge_url(found, context).into_iter().filter(|risk| risk.weight >= LEAST) {
+    for risk in found.judge(context).into_iter().filter(|risk| risk.weight >= LEAST) {
         let weight = risk.weight * share;
         findings.add(weight, found.span, || Finding {
             rule: Cow::Owned(format!("url.{:?}", risk.kind).to_lowercase()),

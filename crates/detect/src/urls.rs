@@ -2,7 +2,7 @@
 
 mod address;
 mod judge;
-mod plain;
+mod parts;
 mod services;
 #[cfg(test)]
 mod tests;
@@ -13,6 +13,7 @@ pub use services::{Service, service_of};
 
 use crate::anchors::{self, Whose};
 use crate::finding::Span;
+use parts::Parts;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use url::Url;
 
@@ -93,9 +94,11 @@ pub enum Host {
 /// ```
 pub fn parse_url(text: &str) -> Option<Parsed> {
     let text = text.trim();
-    if let Some(parsed) = plain::parse(text) {
-        return Some(parsed);
-    }
+    Parts::plain(text).map(|parts| parts.owned()).or_else(|| parse_carefully(text))
+}
+
+/// Parses a URL that may be anything.
+fn parse_carefully(text: &str) -> Option<Parsed> {
     let raw = text.to_owned();
     let lower = text.get(..16.min(text.len())).unwrap_or(text).to_ascii_lowercase();
     let hostless =
@@ -199,10 +202,42 @@ pub fn find_urls(text: &str) -> Vec<UrlMatch> {
     let mut found = Vec::new();
     anchors::find(text.as_bytes(), |whose, anchor| {
         if whose == Whose::Urls {
-            found.extend(search.anchor(anchor));
+            found.extend(search.anchor(anchor).map(Seen::found));
         }
     });
     found
+}
+
+/// A URL that a search came upon.
+#[derive(Debug)]
+pub(crate) struct Seen<'a> {
+    pub(crate) span: Span,
+    pub(crate) context: UrlContext,
+    url: Read<'a>,
+}
+
+#[derive(Debug)]
+enum Read<'a> {
+    Plain(Parts<'a>),
+    Parsed(Box<Parsed>),
+}
+
+impl Seen<'_> {
+    fn found(self) -> UrlMatch {
+        let url = match self.url {
+            Read::Plain(parts) => parts.owned(),
+            Read::Parsed(url) => *url,
+        };
+        UrlMatch { span: self.span, url, context: self.context }
+    }
+
+    /// What is risky about it.
+    pub(crate) fn judge(&self, context: UrlContext) -> Vec<UrlRisk> {
+        match &self.url {
+            Read::Plain(parts) => judge::judge(parts, context),
+            Read::Parsed(url) => judge::judge(&Parts::from(&**url), context),
+        }
+    }
 }
 
 /// A search for URLs, literal by literal.
@@ -222,7 +257,7 @@ impl<'a> Search<'a> {
     }
 
     /// Reads what one of [`literals`] announces, in the order in which they stand.
-    pub(crate) fn anchor(&mut self, hit: anchors::Anchor) -> Option<UrlMatch> {
+    pub(crate) fn anchor(&mut self, hit: anchors::Anchor) -> Option<Seen<'a>> {
         let (text, bytes) = (self.text, self.text.as_bytes());
         let anchor = ANCHORS.get(hit.index).map_or(Anchor::Name, |(_, anchor)| *anchor);
         let start = match anchor {
@@ -251,12 +286,16 @@ impl<'a> Search<'a> {
         let raw = text.get(start..end).unwrap_or_default();
         let relative = !matches!(anchor, Anchor::Scheme | Anchor::Hostless);
         let fits = !raw.is_empty() && (!relative || has_scheme(raw) || is_bare_host(raw));
-        match if fits { parse_url(raw) } else { None } {
+        let read = || {
+            let plain = Parts::plain(raw).map(Read::Plain);
+            plain.or_else(|| parse_carefully(raw.trim()).map(|url| Read::Parsed(Box::new(url))))
+        };
+        match if fits { read() } else { None } {
             Some(url) => {
                 self.last = Some(start);
                 self.read = self.read.max(end);
                 let context = context_of(bytes, start);
-                return Some(UrlMatch { span: (start..end).into(), url, context });
+                return Some(Seen { span: (start..end).into(), context, url });
             }
             None if self.again == 0 => self.read = self.read.max(end),
             None => self.again = self.again.saturating_sub(end - start),
@@ -367,13 +406,20 @@ fn context_of(text: &[u8], start: usize) -> UrlContext {
         context.in_link = !image;
         return context;
     }
-    let lower = trimmed.to_ascii_lowercase();
-    let bare = lower.strip_suffix(b"\"").or_else(|| lower.strip_suffix(b"'")).unwrap_or(&lower);
-    let tag_from = bare.iter().rposition(|byte| *byte == b'<').unwrap_or(0);
-    let tag = &bare[tag_from..];
+    let bare =
+        trimmed.strip_suffix(b"\"").or_else(|| trimmed.strip_suffix(b"'")).unwrap_or(trimmed);
+    if !bare.ends_with(b"=") && !bare.ends_with(b"(") {
+        return context;
+    }
+    let ends = |with: &[u8]| {
+        let from = bare.len().saturating_sub(with.len());
+        bare[from..].eq_ignore_ascii_case(with)
+    };
     let loads = [&b"src="[..], b"srcset=", b"url(", b"background=", b"poster="];
-    context.in_image = loads.iter().any(|attribute| bare.ends_with(attribute))
-        || bare.ends_with(b"href=") && tag.starts_with(b"<link");
-    context.in_link = bare.ends_with(b"href=") && !context.in_image;
+    let link = ends(b"href=");
+    let tag = &bare[bare.iter().rposition(|byte| *byte == b'<').unwrap_or(0)..];
+    let sheet = link && tag.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case(b"<link"));
+    context.in_image = sheet || loads.iter().any(|attribute| ends(attribute));
+    context.in_link = link && !context.in_image;
     context
 }

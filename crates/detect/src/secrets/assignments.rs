@@ -2,12 +2,13 @@
 
 use super::placeholders::{contains, entropy, is_hex, is_placeholder, is_uuid, is_wordy};
 use super::{Secret, run_length, secret};
+use crate::words::Words;
 
 /// Longest value that is looked at.
 const MAX_VALUE: usize = 512;
 
 /// Parts of a name that say that the value is no secret.
-const HARMLESS: [&str; 26] = [
+static HARMLESS: Words<26> = Words::new([
     "tokeniz",
     "tokens",
     "token_type",
@@ -34,7 +35,7 @@ const HARMLESS: [&str; 26] = [
     "pattern",
     "csrf",
     "expire",
-];
+]);
 
 /// Looks at an assignment whose name contains the keyword at `start..end`; returns up to where an
 /// unquoted value was read.
@@ -47,11 +48,9 @@ pub(super) fn check(text: &[u8], start: usize, end: usize, found: &mut Vec<Secre
     let Some((start, end, quoted)) = value(text, value_at) else { return 0 };
     let read = if quoted { 0 } else { end };
     let tail = &name[back.min(name.len())..];
-    if HARMLESS.iter().any(|part| {
-        let part = part.as_bytes();
-        // In front of the keyword only whole words count.
-        contains(tail, part) || name.starts_with(part) && part.len() > 3
-    }) {
+    // In front of the keyword only whole words count.
+    let named = |part: &str| part.len() > 3 && name.starts_with(part.as_bytes());
+    if HARMLESS.stand_in(tail) || HARMLESS.iter().any(named) {
         return read;
     }
     let password = contains(&name, b"pass") || contains(&name, b"pwd");

@@ -1,7 +1,9 @@
 //! What only looks like a secret.
 
+use crate::words::Words;
+
 /// Parts of values that nobody uses as a secret.
-const WORDS: [&str; 32] = [
+static WORDS: Words<32> = Words::new([
     "example",
     "changeme",
     "change_me",
@@ -34,7 +36,7 @@ const WORDS: [&str; 32] = [
     "todo",
     "test",
     "deadbeef",
-];
+]);
 
 /// Whole values that are defaults or examples.
 const VALUES: [&str; 30] = [
@@ -91,31 +93,10 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
 }
 
 fn contains_word(lower: &[u8]) -> bool {
-    (0..lower.len()).any(|place| {
-        let rest = &lower[place..];
-        begins_word(rest[0])
-            && WORDS.iter().any(|word| {
-                // Short words occur by chance in long random values.
-                let allowed = word.len() > 4
-                    || lower.len() <= 24
-                    || !word.as_bytes()[0].is_ascii_alphabetic();
-                allowed && rest.starts_with(word.as_bytes())
-            })
+    WORDS.any(lower, |word| {
+        // Short words occur by chance in long random values.
+        word.len() > 4 || lower.len() <= 24 || !word.as_bytes()[0].is_ascii_alphabetic()
     })
-}
-
-/// Whether one of the words begins with this byte.
-fn begins_word(byte: u8) -> bool {
-    const FIRST: [bool; 256] = {
-        let mut table = [false; 256];
-        let mut at = 0;
-        while at < WORDS.len() {
-            table[WORDS[at].as_bytes()[0] as usize] = true;
-            at += 1;
-        }
-        table
-    };
-    FIRST[usize::from(byte)]
 }
 
 /// Whether one short text stands in another; for those a search costs more to set up than to do.

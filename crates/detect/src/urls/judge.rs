@@ -1,6 +1,8 @@
 //! What is risky about a URL.
 
-use super::{AddressClass, Host, Service, UrlContext, UrlMatch, classify_address, service_of};
+use super::parts::{HostPart, Parts};
+use super::{AddressClass, Service, UrlContext, UrlMatch, classify_address, service_of};
+use crate::words::Words;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -50,7 +52,7 @@ pub struct UrlRisk {
 }
 
 /// Words in a placeholder or a parameter that stand for what must not leave.
-const DATA_WORDS: [&str; 30] = [
+static DATA_WORDS: Words<30> = Words::new([
     "data",
     "secret",
     "conversation",
@@ -81,7 +83,7 @@ const DATA_WORDS: [&str; 30] = [
     "private",
     "system",
     "answer",
-];
+]);
 
 /// Parameters that carry long values for honest reasons.
 const SIGNED: [&str; 18] = [
@@ -107,12 +109,16 @@ const SIGNED: [&str; 18] = [
 
 /// Judges a URL by what it is and what it stands in.
 pub fn judge_url(found: &UrlMatch, context: UrlContext) -> Vec<UrlRisk> {
+    judge(&Parts::from(&found.url), context)
+}
+
+/// Judges a URL in its parts.
+pub(super) fn judge(url: &Parts<'_>, context: UrlContext) -> Vec<UrlRisk> {
     let mut risks = Vec::new();
-    let url = &found.url;
     let mut add = |kind, weight: f32, reason: &'static str| {
         risks.push(UrlRisk { kind, weight, reason: Cow::Borrowed(reason) });
     };
-    match url.scheme.as_str() {
+    match url.scheme {
         "javascript" | "vbscript" => add(UrlRiskKind::Script, 0.8, "the link runs a script"),
         "data" => {
             let active = ["text/html", "image/svg", "application/", "javascript"]
@@ -123,9 +129,9 @@ pub fn judge_url(found: &UrlMatch, context: UrlContext) -> Vec<UrlRisk> {
         }
         _ => {}
     }
-    judge_host(found, &mut add);
+    judge_host(url, &mut add);
     if url.has_userinfo {
-        let posing = userinfo(&url.raw).is_some_and(|user| user.contains('.'));
+        let posing = userinfo(url.raw).is_some_and(|user| user.contains('.'));
         let weight = if posing { 0.8 } else { 0.3 };
         add(
             UrlRiskKind::UserInfo,
@@ -134,7 +140,7 @@ pub fn judge_url(found: &UrlMatch, context: UrlContext) -> Vec<UrlRisk> {
         );
     }
     let dropped = risks.iter().any(|risk| risk.kind == UrlRiskKind::DropService);
-    let (encoded, placeholder) = (carried(found), asked(found));
+    let (encoded, placeholder) = (carried(url), asked(url.raw));
     let shown = context.in_image || context.in_link;
     if let Some(weight) = encoded {
         let reason = "the address carries long or encoded data";
@@ -153,7 +159,7 @@ pub fn judge_url(found: &UrlMatch, context: UrlContext) -> Vec<UrlRisk> {
         });
     }
     let payload = encoded.unwrap_or(0.0).max(placeholder.unwrap_or(0.0));
-    let queried = url.query.as_deref().is_some_and(|query| query.contains('='));
+    let queried = url.query.is_some_and(|query| query.contains('='));
     if shown && (payload >= 0.3 || dropped && queried) {
         let base: f32 = if context.in_image { 0.7 } else { 0.4 };
         let weight = (base
@@ -176,16 +182,14 @@ pub fn judge_url(found: &UrlMatch, context: UrlContext) -> Vec<UrlRisk> {
     risks
 }
 
-fn judge_host(found: &UrlMatch, add: &mut impl FnMut(UrlRiskKind, f32, &'static str)) {
-    let url = &found.url;
+fn judge_host(url: &Parts<'_>, add: &mut impl FnMut(UrlRiskKind, f32, &'static str)) {
     if url.disguised_address {
         add(UrlRiskKind::Disguised, 0.8, "the address is spelled so that it is not recognised");
     }
-    match &url.host {
-        Host::None => {}
-        Host::Ipv4(address) => address_risk(IpAddr::V4(*address), add),
-        Host::Ipv6(address) => address_risk(IpAddr::V6(*address), add),
-        Host::Domain { ascii, unicode } => {
+    match url.host {
+        HostPart::None => {}
+        HostPart::Address(address) => address_risk(address, add),
+        HostPart::Domain { ascii, unicode } => {
             match service_of(ascii) {
                 Some(Service::Callback) => add(
                     UrlRiskKind::DropService,
@@ -215,24 +219,13 @@ fn judge_host(found: &UrlMatch, add: &mut impl FnMut(UrlRiskKind, f32, &'static 
                 }
                 None => {}
             }
-            let metadata = [
-                "metadata.google.internal",
-                "metadata",
-                "instance-data",
-                "metadata.azure.com",
-                "metadata.tencentyun.com",
-            ];
-            if metadata.contains(&ascii.as_str()) || ascii.starts_with("instance-data.") {
+            if is_metadata(ascii) {
                 add(
                     UrlRiskKind::Metadata,
                     0.95,
                     "a cloud's metadata service hands out credentials",
                 );
-            } else if ascii == "localhost"
-                || [".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet"]
-                    .iter()
-                    .any(|end| ascii.ends_with(end))
-            {
+            } else if is_local(ascii) {
                 add(UrlRiskKind::Internal, 0.3, "a name of the local network");
             }
             if ascii.split('.').any(|label| label.starts_with("xn--")) {
@@ -246,6 +239,30 @@ fn judge_host(found: &UrlMatch, add: &mut impl FnMut(UrlRiskKind, f32, &'static 
                 add(UrlRiskKind::MixedScript, 0.8, "letters of several scripts stand in one name");
             }
         }
+    }
+}
+
+fn is_metadata(host: &str) -> bool {
+    match host.as_bytes() {
+        [b'm', ..] => matches!(
+            host,
+            "metadata.google.internal"
+                | "metadata"
+                | "metadata.azure.com"
+                | "metadata.tencentyun.com"
+        ),
+        [b'i', ..] => host == "instance-data" || host.starts_with("instance-data."),
+        _ => false,
+    }
+}
+
+fn is_local(host: &str) -> bool {
+    let (name, last) = host.rsplit_once('.').unwrap_or(("", host));
+    match last {
+        "localhost" => true,
+        "local" | "internal" | "lan" | "intranet" => last.len() < host.len(),
+        "arpa" => name.ends_with(".home"),
+        _ => false,
     }
 }
 
@@ -294,14 +311,17 @@ fn mixes_scripts(label: &str) -> bool {
     seen.iter().filter(|seen| **seen).count() > 1
 }
 
+/// Values from this length on say something.
+const LONG_VALUE: usize = 24;
+
 /// How much looks like data on its way out.
-fn carried(found: &UrlMatch) -> Option<f32> {
-    let url = &found.url;
-    if url.host == Host::None {
+fn carried(url: &Parts<'_>) -> Option<f32> {
+    if matches!(url.host, HostPart::None) {
         return None;
     }
     let mut weight: f32 = 0.0;
-    for part in [url.query.as_deref(), url.fragment.as_deref()].into_iter().flatten() {
+    let parts = [url.query, url.fragment].into_iter().flatten();
+    for part in parts.filter(|part| part.len() >= LONG_VALUE) {
         let mut length = 0;
         for pair in part.split(['&', ';']).take(64) {
             let (name, value) = pair.split_once('=').unwrap_or(("", pair));
@@ -310,21 +330,22 @@ fn carried(found: &UrlMatch) -> Option<f32> {
                 continue;
             }
             length += value.len();
-            let named = DATA_WORDS.iter().any(|word| name.contains(word));
-            weight =
-                weight.max(encoded(value) + if named && value.len() >= 24 { 0.2 } else { 0.0 });
+            let named = value.len() >= LONG_VALUE && DATA_WORDS.stand_in(name.as_bytes());
+            weight = weight.max(encoded(value) + if named { 0.2 } else { 0.0 });
         }
         if length >= 200 {
             weight = weight.max(0.4 + if length >= 600 { 0.2 } else { 0.0 });
         }
     }
-    for segment in url.path.split('/').take(32) {
-        // Hashes are common in paths: only more than any hash counts.
-        if segment.len() >= 100 {
+    // Hashes are common in paths: only more than any hash counts.
+    if url.path.len() >= 100 {
+        for segment in url.path.split('/').take(32).filter(|segment| segment.len() >= 100) {
             weight = weight.max(encoded(segment) - 0.1);
         }
     }
-    if let Host::Domain { ascii, .. } = &url.host {
+    if let HostPart::Domain { ascii, .. } = url.host
+        && ascii.len() >= 32
+    {
         let long = ascii
             .split('.')
             .filter(|label| label.len() >= 32 && !label.starts_with("xn--") && encoded(label) > 0.0)
@@ -363,11 +384,33 @@ fn encoded(value: &str) -> f32 {
 }
 
 /// Whether somebody is to fill something in.
-fn asked(found: &UrlMatch) -> Option<f32> {
-    let decoded =
-        percent_encoding::percent_decode_str(&found.url.raw).decode_utf8_lossy().into_owned();
+fn asked(raw: &str) -> Option<f32> {
+    let decoded = match memchr::memchr(b'%', raw.as_bytes()) {
+        Some(_) => percent_encoding::percent_decode_str(raw).decode_utf8_lossy(),
+        None => Cow::Borrowed(raw),
+    };
     let tail = &decoded
         [decoded.find(['?', '#']).or_else(|| decoded.find("//").map(|at| at + 2)).unwrap_or(0)..];
+    if !tail.bytes().any(is_telling) {
+        return None;
+    }
+    let mut weight: f32 = 0.0;
+    if tail.bytes().any(|byte| matches!(byte, b'{' | b'<' | b'[' | b'$' | b'%' | b'_')) {
+        weight = placeholders(tail);
+    }
+    if tail.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        weight = weight.max(capitals(tail));
+    }
+    (weight > 0.0).then_some(weight)
+}
+
+/// A capital, or a sign that placeholders are written with.
+fn is_telling(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || matches!(byte, b'{' | b'<' | b'[' | b'$' | b'%' | b'_')
+}
+
+/// `{secret}`, `<secret>`, `[secret]`, `$(…)`, `%s`, `__secret__`.
+fn placeholders(tail: &str) -> f32 {
     let mut weight: f32 = 0.0;
     for (open, close) in [("{", "}"), ("<", ">"), ("[", "]"), ("$(", ")"), ("%s", ""), ("__", "__")]
     {
@@ -375,23 +418,31 @@ fn asked(found: &UrlMatch) -> Option<f32> {
         for _ in 0..16 {
             let Some((_, inner)) = rest.split_once(open) else { break };
             rest = inner;
-            let Some(end) = inner.find(close).filter(|end| *end <= 80) else { continue };
+            let near = &inner[..inner.floor_char_boundary(80 + close.len())];
+            let Some(end) = near.find(close).filter(|end| *end <= 80) else { continue };
             let name = inner[..end].to_ascii_lowercase();
             if open == "[" && name.is_empty() || open == "__" && name.is_empty() {
                 continue;
             }
-            let wanted = DATA_WORDS.iter().any(|word| name.contains(word));
-            weight = weight.max(if wanted { 0.8 } else { 0.2 });
+            weight = weight.max(if DATA_WORDS.stand_in(name.as_bytes()) { 0.8 } else { 0.2 });
         }
     }
-    let capitals = tail
+    weight
+}
+
+/// Parts of what asks for something to be put there.
+static ASKS: Words<7> =
+    Words::new(["base64_of", "insert", "your_", "put_", "encode", "_here", "replace"]);
+
+/// `YOUR_SECRET_HERE`.
+fn capitals(tail: &str) -> f32 {
+    let mut weight: f32 = 0.0;
+    let words = tail
         .split(|sign: char| !(sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_'));
-    for word in capitals.filter(|word| word.len() >= 4).take(64) {
+    for word in words.filter(|word| word.len() >= 4).take(64) {
         let lower = word.to_ascii_lowercase();
-        let wanted = DATA_WORDS.iter().any(|data| lower.contains(data));
-        let asks = ["base64_of", "insert", "your_", "put_", "encode", "_here", "replace"]
-            .iter()
-            .any(|part| lower.contains(part));
+        let wanted = DATA_WORDS.stand_in(lower.as_bytes());
+        let asks = ASKS.stand_in(lower.as_bytes());
         if wanted && asks {
             weight = weight.max(0.8);
         } else if wanted && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
@@ -400,5 +451,5 @@ fn asked(found: &UrlMatch) -> Option<f32> {
             weight = weight.max(0.4);
         }
     }
-    (weight > 0.0).then_some(weight)
+    weight
 }

@@ -150,20 +150,52 @@ const SERVICES: &[(&str, Service)] = &[
     ("rebind.network", Rebinding),
 ];
 
-/// Sorted by name.
-static SORTED: LazyLock<Vec<(&str, Service)>> = LazyLock::new(|| {
-    let mut sorted = SERVICES.to_vec();
-    sorted.sort_unstable_by_key(|(name, _)| *name);
-    sorted
-});
-
 /// No name of a service has more labels.
 const LABELS: usize = 3;
+/// Places for names; the most part of them stays free.
+const PLACES: usize = 1024;
+
+/// Numbers of services by the hash of their names, counted from one; the next place where one is taken.
+static TABLE: LazyLock<[u8; PLACES]> = LazyLock::new(|| {
+    let mut table = [0; PLACES];
+    for (number, (name, _)) in (1..).zip(SERVICES) {
+        let mut place = hash(name.as_bytes());
+        while table[place] != 0 {
+            place = (place + 1) % PLACES;
+        }
+        table[place] = number;
+    }
+    table
+});
+
+/// By the length and the last bytes.
+fn hash(name: &[u8]) -> usize {
+    let mut last = [0; 8];
+    for (to, from) in last.iter_mut().zip(name.iter().rev()) {
+        *to = *from;
+    }
+    let value = u64::from_le_bytes(last) ^ (name.len() as u64) << 58;
+    (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
+}
+
+fn service(name: &str) -> Option<Service> {
+    let mut place = hash(name.as_bytes());
+    loop {
+        let number = usize::from(TABLE[place]).checked_sub(1)?;
+        if let Some((known, service)) = SERVICES.get(number)
+            && *known == name
+        {
+            return Some(*service);
+        }
+        place = (place + 1) % PLACES;
+    }
+}
 
 /// The service that a host belongs to, itself or as a subdomain.
 pub fn service_of(host: &str) -> Option<Service> {
     let host = host.trim_end_matches('.');
-    let start = host.rmatch_indices('.').nth(LABELS - 1).map_or(0, |(dot, _)| dot + 1);
+    let mut dots = memchr::memrchr_iter(b'.', host.as_bytes());
+    let start = dots.nth(LABELS - 1).map_or(0, |dot| dot + 1);
     let lower;
     let mut rest = &host[start..];
     if rest.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -172,10 +204,10 @@ pub fn service_of(host: &str) -> Option<Service> {
     }
     // Longest first: `a.b.c`, `b.c`, `c`.
     loop {
-        if let Ok(found) = SORTED.binary_search_by_key(&rest, |(name, _)| name) {
-            return Some(SORTED[found].1);
+        if let Some(found) = service(rest) {
+            return Some(found);
         }
-        rest = rest.split_once('.')?.1;
+        rest = &rest[memchr::memchr(b'.', rest.as_bytes())? + 1..];
     }
 }
 
@@ -193,6 +225,7 @@ mod tests {
 
     #[test]
     fn names_are_found_by_their_last_labels() {
+        assert!(SERVICES.len() < usize::from(u8::MAX));
         for (name, service) in SERVICES {
             assert!(name.split('.').count() <= LABELS, "{name}");
             assert_eq!(service_of(name), Some(*service));

@@ -43,13 +43,33 @@ const BIGRAM: [[i8; 27]; 27] = [
 
 const EDGE: u8 = 26;
 
-fn letter(byte: u8) -> u8 {
-    match byte {
-        b'a'..=b'z' => byte - b'a',
-        b'A'..=b'Z' => byte - b'A',
-        _ => EDGE,
+/// The row and column of a byte.
+static LETTER: [u8; 256] = {
+    let mut table = [EDGE; 256];
+    let mut at = 0;
+    while at < 26 {
+        table[b'a' as usize + at as usize] = at;
+        table[b'A' as usize + at as usize] = at;
+        at += 1;
     }
+    table
+};
+
+#[inline]
+fn letter(byte: u8) -> u8 {
+    LETTER[usize::from(byte)]
 }
+
+/// The same pairs in rows of 32; two edges say nothing.
+static PAIRS: [i8; 32 * 32] = {
+    let mut table = [0; 32 * 32];
+    let mut at = 0;
+    while at < 27 * 27 - 1 {
+        table[at / 27 * 32 + at % 27] = BIGRAM[at / 27][at % 27];
+        at += 1;
+    }
+    table
+};
 
 /// How well two neighbouring bytes go together.
 pub(super) fn pair(left: u8, right: u8) -> i32 {
@@ -82,19 +102,18 @@ pub(super) fn backwards_gain(first: u8, last: u8) -> i32 {
 
 /// The mean over all letter pairs; English is above 5, noise far below zero.
 pub(super) fn likeness(bytes: impl Iterator<Item = u8>) -> i32 {
-    let (mut sum, mut count, mut before) = (0_i64, 0_i64, EDGE);
-    for byte in bytes {
-        let now = letter(byte);
-        if now != EDGE || before != EDGE {
-            sum += i64::from(BIGRAM[usize::from(before)][usize::from(now)]);
-            count += 1;
-        }
+    const NOTHING: usize = (EDGE as usize) << 5 | EDGE as usize;
+    let (mut sum, mut count, mut before) = (0_i64, 0_i64, usize::from(EDGE));
+    let mut add = |now: usize| {
+        let pair = (before << 5 | now) & 1023;
+        sum += i64::from(PAIRS[pair]);
+        count += i64::from(pair != NOTHING);
         before = now;
+    };
+    for byte in bytes {
+        add(usize::from(letter(byte)));
     }
-    if before != EDGE {
-        sum += i64::from(BIGRAM[usize::from(before)][usize::from(EDGE)]);
-        count += 1;
-    }
+    add(usize::from(EDGE));
     if count == 0 { -60 } else { i32::try_from(sum / count).unwrap_or(-60) }
 }
 

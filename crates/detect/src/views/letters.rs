@@ -371,12 +371,23 @@ impl<'s> Rot13<'s> {
     }
 }
 
+#[inline]
 fn rot13(byte: u8) -> u8 {
-    match byte {
-        b'a'..=b'm' | b'A'..=b'M' => byte + 13,
-        b'n'..=b'z' | b'N'..=b'Z' => byte - 13,
-        _ => byte,
-    }
+    static TURNED: [u8; 256] = {
+        let mut table = [0; 256];
+        let mut at = 0;
+        while at < 256 {
+            let byte = at as u8;
+            table[at] = match byte {
+                b'a'..=b'm' | b'A'..=b'M' => byte + 13,
+                b'n'..=b'z' | b'N'..=b'Z' => byte - 13,
+                _ => byte,
+            };
+            at += 1;
+        }
+        table
+    };
+    TURNED[usize::from(byte)]
 }
 
 /// Text from end to start, as a whole and word by word.
@@ -428,14 +439,18 @@ impl<'s> Backwards<'s> {
             return;
         }
         let text = &self.source[range.clone()];
-        let mut out = String::with_capacity(2 * text.len() + 1);
-        push_reversed(&mut out, text);
+        let mut out = reversed(text);
+        out.reserve(text.len() + 1);
         out.push('\n');
-        for (index, word) in text.split(' ').enumerate() {
-            if index > 0 {
+        // The words of the reversed text, last first, are the reversed words of the text.
+        let (whole, mut end) = (out.len() - 1, out.len() - 1);
+        for _ in text.split(' ') {
+            let start = out[..end].rfind(' ').map_or(0, |space| space + 1);
+            if end < whole {
                 out.push(' ');
             }
-            push_reversed(&mut out, word);
+            out.extend_from_within(start..end);
+            end = start.saturating_sub(1);
         }
         self.writer.replace(range, &out);
     }
@@ -448,12 +463,11 @@ impl<'s> Backwards<'s> {
     }
 }
 
-fn push_reversed(out: &mut String, text: &str) {
-    if text.is_ascii() {
-        out.extend(text.bytes().rev().map(char::from));
-    } else {
-        out.extend(text.chars().rev());
+fn reversed(text: &str) -> String {
+    if !text.is_ascii() {
+        return text.chars().rev().collect();
     }
+    String::from_utf8(text.bytes().rev().collect()).unwrap_or_default()
 }
 
 /// Words with more accents than a language would put there.

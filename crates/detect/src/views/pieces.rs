@@ -142,14 +142,21 @@ impl<'s> Pieces<'s> {
         {
             return true;
         }
-        if self.decoded(range.clone(), Transform::Base64, &base64(bytes, 0)) {
+        let whole = base64(bytes, 0);
+        if self.decoded(range.clone(), Transform::Base64, &whole) {
             return true;
         }
         // A name or a path before it may have shifted the alphabet, or noise may follow.
         let mut best: Option<String> = None;
         for phase in 0..4 {
-            let decoded = base64(bytes, phase);
-            if let Some(stretch) = longest_text(&decoded)
+            let shifted;
+            let decoded = if phase == 0 {
+                &whole
+            } else {
+                shifted = base64(bytes, phase);
+                &shifted
+            };
+            if let Some(stretch) = longest_text(decoded)
                 && best.as_ref().is_none_or(|text| text.len() < stretch.len())
             {
                 best = Some(stretch.to_owned());
@@ -269,8 +276,24 @@ const SIXTY_FOUR: [u8; 256] = {
 /// Base64 of any alphabet from a phase on; whatever is not of it is passed over.
 fn base64(bytes: &[u8], phase: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() / 4 * 3 + 3);
+    let mut rest = bytes.get(phase..).unwrap_or_default();
     let (mut value, mut count) = (0_u32, 0);
-    for byte in bytes.get(phase..).unwrap_or_default() {
+    while !rest.is_empty() {
+        // Four at once, as long as all are of the alphabet.
+        while count == 0
+            && let Some((four, after)) = rest.split_first_chunk::<4>()
+        {
+            let [a, b, c, d] = four.map(|byte| SIXTY_FOUR[usize::from(byte)]);
+            if (a | b | c | d) >= 64 {
+                break;
+            }
+            let group = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
+            let [_, first, second, third] = group.to_be_bytes();
+            out.extend_from_slice(&[first, second, third]);
+            rest = after;
+        }
+        let Some((byte, after)) = rest.split_first() else { break };
+        rest = after;
         let digit = SIXTY_FOUR[usize::from(*byte)];
         if digit == 255 {
             if *byte == b'=' && count > 0 {
@@ -407,23 +430,22 @@ fn base85(bytes: &[u8], digits: &[u8; 256]) -> Option<Vec<u8>> {
 
 /// The longest stretch of decoded bytes that reads like English.
 fn longest_text(bytes: &[u8]) -> Option<&str> {
-    let (mut best, mut start) = (0..0, 0);
     let printable = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    for (index, byte) in bytes.iter().enumerate() {
-        if !printable(byte) {
-            if index - start > best.len() {
-                best = start..index;
-            }
-            start = index + 1;
+    let (mut best, mut start) = (0..0, 0);
+    while let Some(least) = bytes.get(start..start + MIN_STRETCH) {
+        // From the end: no stretch that is long enough begins before what breaks it.
+        if let Some(gap) = least.iter().rposition(|byte| !printable(byte)) {
+            start += gap + 1;
+            continue;
         }
+        let rest = bytes[start..].iter().position(|byte| !printable(byte));
+        let end = rest.map_or(bytes.len(), |length| start + length);
+        if end - start > best.len() {
+            best = start..end;
+        }
+        start = end + 1;
     }
-    if bytes.len() - start > best.len() {
-        best = start..bytes.len();
-    }
-    if best.len() < MIN_STRETCH {
-        return None;
-    }
-    let text = std::str::from_utf8(&bytes[best]).ok()?;
+    let text = std::str::from_utf8(&bytes[best]).ok().filter(|text| !text.is_empty())?;
     (is_text(text) && reads_like_language(text)).then_some(text)
 }
 
