@@ -285,7 +285,8 @@ impl<'a> Reader<'a> {
             // The place is one in the text before it was brought into normal form.
             self.child(&path, kinds, text, map, &maps[own..], depth);
         }
-        let (found, truncated) = survey::survey(&cased, &maps[..own], self.budget);
+        let (found, truncated) =
+            survey::survey(&cased, survey::Fresh::new(&maps, own), self.budget);
         self.out.truncated |= truncated;
         for (kinds, text, map) in found {
             self.child(&path, kinds, text, map, &maps, depth);

@@ -156,23 +156,8 @@ fn is_plain_path(path: &str) -> bool {
 
 /// Signs that stay as they are in a query and in a fragment.
 fn is_tail(byte: u8) -> bool {
-    const TAIL: [bool; 256] = {
-        let mut table = [false; 256];
-        let signs = b"-._~/?:@!$&()*+,;=%[]{}|";
-        let mut at = 0;
-        while at < 256 {
-            let byte = at as u8;
-            table[at] = byte.is_ascii_alphanumeric();
-            at += 1;
-        }
-        at = 0;
-        while at < signs.len() {
-            table[signs[at] as usize] = true;
-            at += 1;
-        }
-        table
-    };
-    TAIL[usize::from(byte)]
+    const SIGNS: &[u8] = b"-._~/?:@!$&()*+,;=%[]{}|";
+    byte.is_ascii_alphanumeric() || SIGNS.contains(&byte)
 }
 
 #[cfg(test)]

@@ -375,17 +375,18 @@ impl<'s> Rot13<'s> {
 fn rot13(byte: u8) -> u8 {
     static TURNED: [u8; 256] = {
         let mut table = [0; 256];
-        let mut at = 0;
-        while at < 256 {
-            let byte = at as u8;
-            table[at] = match byte {
+        let mut byte = 0_u8;
+        loop {
+            table[byte as usize] = match byte {
                 b'a'..=b'm' | b'A'..=b'M' => byte + 13,
                 b'n'..=b'z' | b'N'..=b'Z' => byte - 13,
                 _ => byte,
             };
-            at += 1;
+            if byte == u8::MAX {
+                break table;
+            }
+            byte += 1;
         }
-        table
     };
     TURNED[usize::from(byte)]
 }

@@ -1,5 +1,6 @@
 //! One pass over the words of a text that notices what is worth another reading.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::inline::Undone;
@@ -131,7 +132,7 @@ impl Token {
         self.end - self.start
     }
 
-    pub(super) fn range(self) -> std::ops::Range<usize> {
+    pub(super) fn range(self) -> Range<usize> {
         self.start..self.end
     }
 }
@@ -153,12 +154,38 @@ fn gain(token: Token, sum: u64) -> i32 {
     biased - i32::from(BIAS) * i32::from(length)
 }
 
+/// What a reading has that the one it was made of had not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fresh<'s> {
+    /// Back to the text before it was brought into normal form.
+    own: &'s [Arc<Map>],
+    /// How that was made; `None` for the text itself.
+    made: Option<&'s Map>,
+}
+
+impl<'s> Fresh<'s> {
+    /// `maps` lead back, last step first; so many of them belong to bringing it into normal form.
+    pub(super) fn new(maps: &'s [Arc<Map>], own: usize) -> Self {
+        let (own, rest) = maps.split_at(own.min(maps.len()));
+        Self { own, made: rest.first().map(|map| &**map) }
+    }
+
+    /// Whether anything in a range is new. What is not was looked at before.
+    pub(super) fn touches(&self, range: &Range<usize>) -> bool {
+        let Some(made) = self.made else { return true };
+        let range = self.own.iter().fold(range.clone(), |range, map| map.source(range));
+        made.altered(range)
+    }
+}
+
 /// All other readings of a text in normal form that there is a reason for.
 ///
 /// `maps` lead back to the text before spaces were folded, where a wide gap still parts words.
-pub(super) fn survey(source: &str, maps: &[Arc<Map>], budget: usize) -> (Vec<Undone>, bool) {
+pub(super) fn survey(source: &str, fresh: Fresh<'_>, budget: usize) -> (Vec<Undone>, bool) {
+    let maps = fresh.own;
     let mut survey = Survey {
         source,
+        fresh,
         pieces: Pieces::new(source, budget),
         numbers: Numbers::new(source),
         leet: Leet::new(source, budget),
@@ -168,13 +195,29 @@ pub(super) fn survey(source: &str, maps: &[Arc<Map>], budget: usize) -> (Vec<Und
         rot13: Rot13::new(source, budget),
         backwards: Backwards::new(source, budget),
         all: 0,
+        pass: if fresh.made.is_none() { Pass::Both } else { Pass::Letters },
+        wanted: false,
     };
     survey.tokens();
+    // Where a piece is new, it may belong together with others that are not.
+    if survey.wanted {
+        survey.pass = Pass::Pieces;
+        survey.tokens();
+    }
     survey.finish(budget)
+}
+
+/// What is looked for: in a reading of another, pieces only if there is a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Both,
+    Letters,
+    Pieces,
 }
 
 struct Survey<'s> {
     source: &'s str,
+    fresh: Fresh<'s>,
     pieces: Pieces<'s>,
     numbers: Numbers<'s>,
     leet: Leet<'s>,
@@ -184,6 +227,9 @@ struct Survey<'s> {
     rot13: Rot13<'s>,
     backwards: Backwards<'s>,
     all: u16,
+    pass: Pass,
+    /// Whether a piece was passed over that is new.
+    wanted: bool,
 }
 
 impl<'s> Survey<'s> {
@@ -251,18 +297,19 @@ impl<'s> Survey<'s> {
         if !plain | open | !(2..12).contains(&token.len()) {
             return false;
         }
-        self.rot13.token(token, gain(token, sum));
-        self.backwards.token(token, first, last);
+        if self.pass != Pass::Pieces {
+            self.rot13.token(token, gain(token, sum));
+            self.backwards.token(token, first, last);
+        }
         true
     }
 
     /// Takes in any word; what its bytes add up to.
     #[inline(never)]
     fn token(&mut self, token: Token, sum: u64) {
-        let bytes = &self.source.as_bytes()[token.range()];
         let (mut flags, mut gain) = (0, 0);
         if token.len() > SUMMED || sum >> OTHERS != 0 {
-            for byte in bytes {
+            for byte in &self.source.as_bytes()[token.range()] {
                 flags |= CLASS[usize::from(*byte)];
                 gain += i32::from(GAIN[usize::from(*byte)]);
             }
@@ -275,59 +322,59 @@ impl<'s> Survey<'s> {
                 | some(OTHER_LETTERS, OTHER_LETTER);
             gain = self::gain(token, sum);
         }
-        let high = flags & HIGH != 0;
+        if self.pass != Pass::Pieces {
+            self.letters(token, flags, gain);
+        }
+        let bytes = &self.source.as_bytes()[token.range()];
+        let plain = flags & OTHER_SIGN == 0;
+        let odd = plain
+            && flags & LETTER == LETTER
+            && token.len() >= 4
+            && bytes[1..].iter().any(u8::is_ascii_uppercase);
+        if self.pass == Pass::Letters {
+            let piece = odd || flags & DIGIT != 0 || token.len() >= 12;
+            self.wanted |= piece && self.fresh.touches(&token.range());
+            return;
+        }
+        let numeric = flags & (OTHER_LETTER | HIGH) == 0;
+        if numeric && (flags & DIGIT != 0 || self.numbers.open()) {
+            self.numbers.token(token, &mut self.pieces);
+        } else if self.numbers.open() {
+            self.numbers.flush(&mut self.pieces);
+        }
+        if token.len() >= 12 || self.pieces.pending() {
+            self.pieces.token(token.range(), plain);
+        } else if odd {
+            self.pieces.short(token.range());
+        }
+    }
+
+    /// What is disguised letter by letter.
+    #[inline]
+    fn letters(&mut self, token: Token, flags: u16, gain: i32) {
+        let bytes = &self.source.as_bytes()[token.range()];
+        let (words, high) = (flags & LETTER != 0, flags & HIGH != 0);
         if token.len() == 1 || (high && token.len() <= 4) {
             self.spaced.short(token);
         } else if self.spaced.open() {
             self.spaced.flush();
         }
         self.rot13.token(token, gain);
-        let words = flags & LETTER != 0;
         if words {
             self.backwards.token(token, bytes[0], bytes[bytes.len() - 1]);
             if token.len() >= Joined::LEAST {
                 self.joined.token(token);
             }
         }
-        if flags & !(LETTER | OTHER_LETTER) != 0 {
-            self.signs(token, flags);
-        } else if self.numbers.open() {
-            self.number(token, flags);
-        }
-        let plain = flags & OTHER_SIGN == 0;
-        if token.len() >= 12 || self.pieces.pending() {
-            self.pieces.token(token.range(), plain);
-        } else if plain
-            && flags & LETTER == LETTER
-            && token.len() >= 4
-            && bytes[1..].iter().any(u8::is_ascii_uppercase)
-        {
-            self.pieces.short(token.range());
-        }
-    }
-
-    /// A word that has more than letters in it.
-    #[inline(never)]
-    fn signs(&mut self, token: Token, flags: u16) {
-        let words = flags & LETTER != 0;
-        if flags & LEET_SIGN != 0 && words {
+        // With other disguises undone first, the letters are there: only what is new is left.
+        if flags & LEET_SIGN != 0 && words && self.fresh.touches(&token.range()) {
             self.leet.token(token);
         }
         if token.len() >= 3 && words && flags & (OTHER_SIGN | BASE64_SIGN | ESCAPE) != 0 {
             self.spaced.punctuated(token);
         }
-        if flags & HIGH != 0 && words {
+        if high && words {
             self.accents.token(token);
-        }
-        self.number(token, flags);
-    }
-
-    fn number(&mut self, token: Token, flags: u16) {
-        let numeric = flags & (OTHER_LETTER | HIGH) == 0;
-        if numeric && (flags & DIGIT != 0 || self.numbers.open()) {
-            self.numbers.token(token, &mut self.pieces);
-        } else if self.numbers.open() {
-            self.numbers.flush(&mut self.pieces);
         }
     }
 
