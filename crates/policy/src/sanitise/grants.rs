@@ -71,6 +71,36 @@ struct Sentences<'a> {
     text: &'a str,
     /// Where each ends.
     ends: Vec<usize>,
+    grams: Grams,
+}
+
+/// Which rows of three bytes a text has, so that most phrases need no search.
+struct Grams(Vec<u64>);
+
+impl Grams {
+    fn of(text: &str) -> Self {
+        let mut bits = vec![0; 1024];
+        for row in text.as_bytes().windows(3) {
+            let slot = Self::slot(row);
+            bits[slot / 64] |= 1 << (slot % 64);
+        }
+        Self(bits)
+    }
+
+    fn slot(row: &[u8]) -> usize {
+        let mixed = row
+            .iter()
+            .fold(0u32, |sum, byte| sum.wrapping_mul(0x9e37).wrapping_add((*byte).into()));
+        (mixed.wrapping_mul(0x9e37_79b1) >> 16) as usize
+    }
+
+    /// Whether a phrase may be in the text.
+    fn may_hold(&self, phrase: &str) -> bool {
+        phrase.as_bytes().windows(3).all(|row| {
+            let slot = Self::slot(row);
+            self.0[slot / 64] & 1 << (slot % 64) != 0
+        })
+    }
 }
 
 impl<'a> Sentences<'a> {
@@ -100,7 +130,7 @@ impl<'a> Sentences<'a> {
             }
         }
         ends.push(text.len());
-        Self { text, ends }
+        Self { text, ends, grams: Grams::of(text) }
     }
 
     fn sentence(&self, at: usize) -> Range<usize> {
@@ -200,6 +230,9 @@ impl<'a> Sentences<'a> {
             Some(stem) => (stem, true),
             None => (phrase, false),
         };
+        if !self.grams.may_hold(phrase) {
+            return;
+        }
         let unspaced = phrase.chars().next().is_some_and(is_unspaced);
         for start in memmem::find_iter(self.text.as_bytes(), phrase) {
             let end = start + phrase.len();
