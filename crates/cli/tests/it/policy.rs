@@ -98,14 +98,35 @@ fn pair(action: &str, source: &str) -> (String, String) {
 }
 
 #[test]
-fn init_makes_the_key_and_the_template_and_nothing_twice() {
+fn test_device_key_generated_on_init() {
+    let home = Home::new();
+    home.succeed(&["init"]);
+    let key = fs::metadata(home.state(".device_key")).unwrap();
+    assert_eq!((key.len(), key.permissions().mode() & 0o7777), (32, 0o600));
+    assert!(!home.state(".device_key").starts_with(home.workspace()));
+}
+
+#[test]
+fn test_audit_created_on_init() {
     let home = Home::new();
     let shown = home.succeed(&["init"]);
     assert!(shown.contains("Created ~/work/LocalGPT.md"), "{shown}");
-    let key = fs::metadata(home.state(".device_key")).unwrap();
-    assert_eq!((key.len(), key.permissions().mode() & 0o7777), (32, 0o600));
     assert_eq!(home.entries(), [pair("created", "cli")]);
     assert!(!home.manifest().exists());
+}
+
+#[test]
+fn test_audit_signed_on_cli() {
+    let home = Home::begun();
+    let shown = home.succeed(&["md", "sign", "--yes"]);
+    assert!(shown.contains("✓ Signed LocalGPT.md (sha256: "), "{shown}");
+    assert_eq!(home.last(), pair("signed", "cli"));
+}
+
+#[test]
+fn init_overwrites_nothing_and_its_template_can_be_signed() {
+    let home = Home::new();
+    home.succeed(&["init"]);
     // The template says how to sign it, and can be signed as it is.
     assert!(fs::read_to_string(home.policy()).unwrap().contains("`wardkeep md sign`"));
     home.succeed(&["md", "sign", "--yes"]);
@@ -265,7 +286,7 @@ fn a_key_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn the_audit_log_shows_segments_damage_and_what_was_cut() {
+fn test_audit_cli_reports_segments() {
     let home = Home::signed();
     home.succeed(&["md", "start"]);
     let whole = fs::read(home.log()).unwrap();

@@ -8,7 +8,7 @@ use wardkeep_policy::key::{DeviceKey, KeyError};
 use crate::lab::{Lab, random32, skip, uid};
 
 #[test]
-fn test_device_key_generated_on_init() {
+fn a_new_key_is_the_owners_alone() {
     let lab = Lab::new();
     let metadata = fs::metadata(lab.store.key_path()).unwrap();
     assert_eq!(metadata.mode() & 0o7777, 0o600);
