@@ -12,7 +12,7 @@
 //! let leak = format!("As you wish: {}", canary.as_str().to_uppercase().replace('-', " "));
 //! assert_eq!(guard.check(&leak).verdict, Verdict::Block);
 //! assert_eq!(
-//!     guard.redact("When there is nothing to do I say QUIET_HARBOUR_ACK, then I wait."),
+//!     guard.redact("When there is nothing to do I reply QUIET_HARBOUR_ACK, then I wait."),
 //!     "When there is nothing to do [withheld], then I wait.",
 //! );
 //! ```
@@ -44,6 +44,8 @@
 
 mod canary;
 mod coded;
+mod decode;
+mod digits;
 mod discover;
 mod evidence;
 mod fold;
@@ -54,15 +56,18 @@ mod profile;
 mod scanner;
 mod sections;
 mod shingle;
+mod signs;
+mod sought;
 mod stream;
+mod token;
 mod words;
 
 use crate::finding::{Channel, Scan};
 use crate::rules::verdict::Thresholds;
 use evidence::Rule;
-use letters::Sought;
 use ordinary::parts_of;
 use shingle::Way;
+use sought::Sought;
 use stream::State;
 
 pub use canary::Canary;
@@ -108,6 +113,8 @@ struct Item {
     parts: usize,
     /// Whether it may be a reply of its own.
     signal: bool,
+    /// Whether it counts however it is written.
+    literal: bool,
     canary: bool,
 }
 
@@ -121,8 +128,15 @@ impl Item {
             TokenKind::Placeholder => (0.6, 0.3),
             TokenKind::Code => (0.4, 0.4),
         };
-        let signal = kind == TokenKind::Screaming;
-        Self { rule, prose, code, parts: parts_of(text).count(), signal, canary: false }
+        Self {
+            rule,
+            prose,
+            code,
+            parts: parts_of(text).count(),
+            signal: kind == TokenKind::Screaming,
+            literal: matches!(kind, TokenKind::Given | TokenKind::Secret),
+            canary: false,
+        }
     }
 
     fn weight(&self, fenced: bool) -> f32 {
@@ -185,12 +199,23 @@ impl OutputGuard {
         for way in [Way::Plain, Way::Reversed, Way::Rot13] {
             self.sought.add(self.items.len(), way, way.letters(text), false);
         }
+        if !text.chars().any(char::is_alphabetic) {
+            let digits = text.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0');
+            self.sought.add_number(self.items.len(), digits.collect());
+        }
         self.items.push(item);
     }
 
     fn watch_canary(&mut self, canary: &Canary) {
-        let item =
-            Item { rule: &CANARY, prose: 0.98, code: 0.98, parts: 0, signal: false, canary: true };
+        let item = Item {
+            rule: &CANARY,
+            prose: 0.98,
+            code: 0.98,
+            parts: 0,
+            signal: false,
+            literal: true,
+            canary: true,
+        };
         for way in [Way::Plain, Way::Reversed, Way::Rot13] {
             let letters = way.letters(canary.as_str());
             for part in letters.windows(CANARY_PART) {

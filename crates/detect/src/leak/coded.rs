@@ -84,11 +84,6 @@ impl Classes {
         (Self { first, rest }, at)
     }
 
-    /// Of a whole token.
-    pub(super) fn of_token(token: &str) -> Self {
-        Self::of(token.as_bytes(), 0, token.len()).0
-    }
-
     /// Small letters with a capital in front, and signs.
     #[inline]
     pub(super) fn is_plain(self) -> bool {
@@ -361,7 +356,7 @@ mod tests {
     use super::*;
 
     fn of(token: &str) -> Look {
-        let classes = Classes::of_token(token);
+        let (classes, _) = Classes::of(token.as_bytes(), 0, token.len());
         look(token, classes.first | classes.rest, false)
     }
 
@@ -424,7 +419,8 @@ mod tests {
         let mut parts = Vec::new();
         for at in 0..100 {
             let token = &token[..64];
-            parts.extend(coded.token(token, at * 64, Classes::of_token(token), at == 0));
+            let (classes, _) = Classes::of(token.as_bytes(), 0, token.len());
+            parts.extend(coded.token(token, at * 64, classes, at == 0));
         }
         parts.extend(coded.close());
         assert!(parts.len() >= 3);

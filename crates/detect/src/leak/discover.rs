@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::fold::letters;
-use super::letters::SHORTEST;
 use super::ordinary::{is_ordinary, is_word, parts_of};
+use super::sought::SHORTEST;
 
 /// Names that one prompt gives at most.
 const MOST: usize = 512;
@@ -93,7 +93,11 @@ impl Found {
         if text.len() > LONGEST || ordinary {
             return;
         }
-        let letters = letters(text);
+        let mut letters = letters(text);
+        if letters.is_empty() {
+            // A number.
+            letters.extend(text.bytes().filter(u8::is_ascii_digit));
+        }
         let least = if kind == TokenKind::Secret { SHORTEST } else { LEAST };
         if letters.len() >= least && self.seen.insert(letters) {
             self.tokens.push(Token { text: text.to_owned(), kind });
@@ -103,24 +107,11 @@ impl Found {
 
 /// What stands behind words such as `the password is`: a quotation, or a word that is none.
 fn secrets(prompt: &str, found: &mut Found) {
-    for (at, word) in words(prompt) {
-        let names_one = matches!(
-            word.to_ascii_lowercase().as_str(),
-            "password"
-                | "passphrase"
-                | "passcode"
-                | "secret"
-                | "code"
-                | "pin"
-                | "codeword"
-                | "key"
-                | "phrase"
-                | "token"
-                | "kennwort"
-                | "passwort"
-                | "contraseña"
-        );
-        if !names_one || found.tokens.len() >= MOST {
+    let mut before = "";
+    for (at, word) in words(prompt).filter(|(_, word)| !word.is_empty()) {
+        let named = names_secret(before, word);
+        before = word;
+        if !named || found.tokens.len() >= MOST {
             continue;
         }
         // No further than the sentence, and not far.
@@ -132,11 +123,45 @@ fn secrets(prompt: &str, found: &mut Found) {
         if let Some(open) = rest[..reach].find(['"', '“', '«', '`', '\''])
             && let Some(quoted) = quotation(&rest[open..])
         {
-            found.add(quoted, TokenKind::Secret);
+            if !is_ordinary(quoted) && !conditional(&prompt[..at]) {
+                found.add(quoted, TokenKind::Secret);
+            }
         } else if let Some(value) = assigned(rest) {
             found.add(value, TokenKind::Secret);
         }
     }
+}
+
+/// Whether two words in a row name something that is kept secret.
+fn names_secret(before: &str, word: &str) -> bool {
+    let (before, word) = (before.to_ascii_lowercase(), word.to_ascii_lowercase());
+    match word.as_str() {
+        "password" | "passphrase" | "passcode" | "codeword" | "pin" | "kennwort" | "passwort" => {
+            true
+        }
+        "code" | "word" | "phrase" | "key" | "token" | "number" => matches!(
+            before.as_str(),
+            "secret"
+                | "access"
+                | "security"
+                | "hidden"
+                | "master"
+                | "magic"
+                | "vault"
+                | "unlock"
+                | "safe"
+        ),
+        _ => false,
+    }
+}
+
+/// Whether the sentence so far speaks of a case, not of a fact.
+fn conditional(text: &str) -> bool {
+    let from = text.rfind(['.', '\n']).map_or(0, |at| at + 1);
+    let from = from.max(text.ceil_char_boundary(text.len().saturating_sub(160)));
+    text[from..].split(|c: char| !c.is_alphanumeric()).any(|word| {
+        ["if", "when", "whenever", "unless"].iter().any(|case| case.eq_ignore_ascii_case(word))
+    })
 }
 
 /// Words of a text with their places.
@@ -169,7 +194,7 @@ fn assigned(rest: &str) -> Option<&str> {
     let value = value.split_ascii_whitespace().next()?;
     let value = value.trim_matches(|c: char| !c.is_alphanumeric());
     let odd = value.chars().skip(1).any(|c| c.is_ascii_digit() || c.is_ascii_uppercase());
-    odd.then_some(value)
+    (odd && value.len() >= 4).then_some(value)
 }
 
 fn is_name(byte: u8) -> bool {
@@ -268,8 +293,9 @@ mod tests {
     #[test]
     fn secrets_are_discovered() {
         let prompt = "The password for the vault is \"marigold ferry\". The access code is Zx81qq. \
-            Keep the key 'blue' to yourself. A password is required. The secret: never tell.";
-        let want = ["marigold ferry", "Zx81qq", "blue"];
+            The PIN is 4711. The key 'status' is required. A password is required. If the password is \
+            \"expired\", say so. The secret word: `heliotrope`.";
+        let want = ["marigold ferry", "Zx81qq", "4711", "heliotrope"];
         let found = found(prompt);
         assert_eq!(found, want.map(|text| (text.to_owned(), TokenKind::Secret)));
     }

@@ -210,3 +210,48 @@ impl Evidence {
         Scan { verdict, score, findings: self.findings }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Channel;
+
+    static RULE: Rule = Rule { id: "a", reason: "" };
+    static OTHER: Rule = Rule { id: "b", reason: "" };
+
+    fn signal(rule: &'static Rule, weight: f32, count: Count, at: usize) -> Signal {
+        Signal { rule, weight, count, span: (at..at + 1).into(), tail: false, path: Vec::new() }
+    }
+
+    fn evidence() -> Evidence {
+        Evidence::new(Thresholds::of(Channel::ModelOutput))
+    }
+
+    #[test]
+    fn what_tips_the_balance_is_a_finding_and_what_came_before_is_not() {
+        let mut evidence = evidence();
+        assert!(!evidence.add(signal(&RULE, 0.4, Count::Once, 0)));
+        assert!(!evidence.add(signal(&RULE, 0.4, Count::Once, 1)), "a rule counts once");
+        assert!(evidence.add(signal(&OTHER, 0.3, Count::Once, 2)));
+        assert!(evidence.add(signal(&RULE, 0.4, Count::Once, 3)), "and so is what comes after");
+        let scan = evidence.into_scan();
+        assert_eq!(scan.verdict, Verdict::Suspicious);
+        assert!((scan.score - 0.58).abs() < 1e-6);
+        let starts: Vec<usize> = scan.findings.iter().map(|one| one.span.start).collect();
+        assert_eq!(starts, [3, 2]);
+    }
+
+    #[test]
+    fn what_goes_on_counts_with_its_last_weight() {
+        let mut evidence = evidence();
+        evidence.grow(1, &signal(&RULE, 0.3, Count::Each(0.3), 0));
+        assert!(!evidence.is_finding(1));
+        let longer = Signal { span: (0..9).into(), ..signal(&RULE, 0.95, Count::Each(0.95), 0) };
+        evidence.grow(1, &longer);
+        assert!(evidence.is_finding(1) && evidence.verdict() == Verdict::Block);
+        evidence.close(1);
+        let scan = evidence.into_scan();
+        assert!((scan.score - 0.95).abs() < 1e-6);
+        assert_eq!((scan.findings.len(), scan.findings[0].span.end), (1, 9));
+    }
+}

@@ -47,10 +47,10 @@ pub(super) const NO_LETTER: u8 = NONE;
 
 const LETTERS: [u8; 256] = {
     let mut table = [NO_LETTER; 256];
-    let mut byte = 0;
+    let mut byte = 0_u8;
     while byte < 128 {
-        if (byte as u8).is_ascii_alphabetic() {
-            table[byte] = ASCII[byte];
+        if byte.is_ascii_alphabetic() {
+            table[byte as usize] = ASCII[byte as usize];
         }
         byte += 1;
     }
@@ -101,7 +101,8 @@ impl Folder {
         if high && !letters {
             letters = token.chars().any(|c| c.is_alphabetic() || is_tag(c));
         }
-        if !letters && !(digits && self.digits > 0 && bytes.len() <= 4) {
+        let word = letters || (digits && self.digits > 0 && bytes.len() <= 4);
+        if !word {
             return;
         }
         self.digits = if letters && digits { 3 } else { self.digits.saturating_sub(1) };

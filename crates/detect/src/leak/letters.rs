@@ -1,186 +1,17 @@
 //! What is found letter by letter: names that are watched for, and copies of the prompt.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use super::fold::{Folder, NO_LETTER, of_letter};
-use super::shingle::{LENGTH, NONE, Register, STRIDE, Way, mask};
+use super::shingle::{LENGTH, Register, STRIDE, Way};
+use super::sought::{INDEX, Place, Sought};
 
-/// A name is recognised from this many letters on.
-const PREFIX: usize = 6;
-/// Shorter names are not watched for.
-pub(super) const SHORTEST: usize = 4;
-/// Longer names are told by their beginning.
-const LONGEST: usize = 64;
 /// Copies that are followed at the same time.
 const MOST_RUNS: usize = 4;
-/// Names that are followed at the same time.
-const MOST_THREADS: usize = 64;
 /// Letters by which a copy may lose or gain on its original at one place.
 const DRIFT: isize = 24;
 /// A copy shorter than this many letters is none.
 pub(super) const SHORTEST_COPY: usize = 28;
-
-/// One way to write something that is watched for.
-#[derive(Debug)]
-pub(super) struct Pattern {
-    letters: Vec<u8>,
-    /// Which of the guard's items it is.
-    pub(super) item: usize,
-    pub(super) way: Way,
-    /// Whether it counts inside of other words.
-    anywhere: bool,
-}
-
-/// All that is looked for, ready for use.
-#[derive(Debug, Default)]
-pub(super) struct Sought {
-    patterns: Vec<Pattern>,
-    /// Letters by which patterns are recognised, and the mask that leaves as many.
-    prefix: usize,
-    mask: u64,
-    filter: Filter,
-    index: HashMap<u32, Vec<usize>>,
-    copies: Copies,
-}
-
-impl Sought {
-    pub(super) fn new(stretches: &[Vec<u32>; 4]) -> Self {
-        Self { copies: Copies::new(stretches), ..Self::default() }
-    }
-
-    /// Watches for some letters, in one way.
-    pub(super) fn add(&mut self, item: usize, way: Way, mut letters: Vec<u8>, anywhere: bool) {
-        letters.truncate(LONGEST);
-        if letters.len() >= SHORTEST {
-            self.patterns.push(Pattern { letters, item, way, anywhere });
-        }
-    }
-
-    /// To be called when all is added.
-    pub(super) fn seal(&mut self) {
-        let shortest = self.patterns.iter().map(|one| one.letters.len()).min().unwrap_or(PREFIX);
-        let prefix = shortest.min(PREFIX);
-        (self.prefix, self.mask) = (prefix, mask(prefix));
-        self.filter = Filter::new(self.patterns.len());
-        self.index.clear();
-        for (at, pattern) in self.patterns.iter().enumerate() {
-            let mut register = Register::default();
-            pattern.letters[..prefix].iter().for_each(|symbol| register.push(*symbol));
-            let key = register.short(self.mask);
-            self.filter.set(key);
-            self.index.entry(key).or_default().push(at);
-        }
-    }
-
-    pub(super) fn pattern(&self, at: usize) -> &Pattern {
-        &self.patterns[at]
-    }
-
-    /// Whether copies of a prompt are looked for.
-    pub(super) fn has_copies(&self) -> bool {
-        !self.copies.slots.is_empty()
-    }
-}
-
-/// A set of hashes that may say yes where it should say no.
-#[derive(Debug)]
-struct Filter {
-    bits: Vec<u64>,
-    shift: u32,
-}
-
-impl Default for Filter {
-    /// The empty set.
-    fn default() -> Self {
-        Self { bits: vec![0], shift: 26 }
-    }
-}
-
-impl Filter {
-    fn new(entries: usize) -> Self {
-        let bits = (entries.max(64) * 32).next_power_of_two().min(1 << 24);
-        Self { bits: vec![0; bits / 64], shift: 32 - bits.trailing_zeros() }
-    }
-
-    fn set(&mut self, hash: u32) {
-        let at = (hash >> self.shift) as usize;
-        self.bits[at / 64] |= 1 << (at % 64);
-    }
-
-    #[inline(always)]
-    fn has(&self, hash: u32) -> bool {
-        let at = (hash >> self.shift) as usize;
-        self.bits.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
-    }
-}
-
-/// Where in the prompt a stretch stands: the way in the upper two bits, its index below.
-type Place = u32;
-
-#[derive(Debug, Default)]
-struct Copies {
-    filter: Filter,
-    slots: Vec<(u32, Place)>,
-    shift: u32,
-}
-
-const INDEX: u32 = (1 << 30) - 1;
-
-impl Copies {
-    fn new(stretches: &[Vec<u32>; 4]) -> Self {
-        let entries = stretches.iter().flatten().filter(|hash| **hash != NONE).count();
-        if entries == 0 {
-            return Self::default();
-        }
-        let size = (entries * 2).next_power_of_two();
-        let mut copies = Self {
-            filter: Filter::new(entries),
-            slots: vec![(NONE, 0); size],
-            shift: 32 - size.trailing_zeros(),
-        };
-        for (way, list) in (0..).zip(stretches) {
-            for (index, hash) in (0..INDEX).zip(list) {
-                copies.insert(*hash, way << 30 | index);
-            }
-        }
-        copies
-    }
-
-    fn slot(&self, hash: u32) -> usize {
-        (hash.wrapping_mul(0x9e37_79b1) >> self.shift) as usize & (self.slots.len() - 1)
-    }
-
-    /// The first place of a stretch is kept.
-    fn insert(&mut self, hash: u32, place: Place) {
-        if hash == NONE {
-            return;
-        }
-        let mut at = self.slot(hash);
-        while self.slots[at].0 != NONE {
-            if self.slots[at].0 == hash {
-                return;
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        self.slots[at] = (hash, place);
-        self.filter.set(hash);
-    }
-
-    fn has(&self, hash: u32) -> bool {
-        !self.slots.is_empty() && self.find(hash).is_some()
-    }
-
-    fn find(&self, hash: u32) -> Option<Place> {
-        let mut at = self.slot(hash);
-        loop {
-            match self.slots[at] {
-                (NONE, _) => return None,
-                (known, place) if known == hash => return Some(place),
-                _ => at = (at + 1) & (self.slots.len() - 1),
-            }
-        }
-    }
-}
 
 /// A name that was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,10 +46,14 @@ impl Run {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+/// Names that go on as the text does.
+#[derive(Debug)]
 struct Thread {
-    met: Met,
+    group: Range<usize>,
     matched: usize,
+    start: usize,
+    /// Whether it began inside of a word.
+    joined: bool,
 }
 
 /// Where the last letters stand: for each stretch of letters, a byte each, its first letter.
@@ -353,7 +188,7 @@ impl Letters {
     fn settle(&mut self, sought: &Sought, joined: bool) {
         let met = &mut self.met;
         self.ended.retain(|one| {
-            if !joined || sought.patterns[one.pattern].anywhere {
+            if !joined || sought.pattern(one.pattern).anywhere {
                 met.push(*one);
             }
             false
@@ -363,45 +198,21 @@ impl Letters {
     fn follow(&mut self, sought: &Sought, symbol: u8, end: usize) {
         let ended = &mut self.ended;
         self.threads.retain_mut(|thread| {
-            let letters = &sought.patterns[thread.met.pattern].letters;
-            if letters.get(thread.matched) != Some(&symbol) {
-                return false;
-            }
+            thread.group = sought.go_on(thread.group.clone(), thread.matched, symbol);
             thread.matched += 1;
-            if thread.matched == letters.len() {
-                ended.push(Met { end, ..thread.met });
-                return false;
-            }
-            true
+            complete(sought, thread, end, ended);
+            !thread.group.is_empty()
         });
     }
 
+    // INVARIANT: a letter begins one thread at most, and none outlives the longest name.
     #[cold]
     fn begin(&mut self, sought: &Sought, key: u32, end: usize) {
-        let Some(patterns) = sought.index.get(&key) else { return };
+        let Some(group) = sought.begin(key, self.register) else { return };
         let (start, joined) = self.starts.of(self.count - sought.prefix);
-        for &pattern in patterns {
-            let one = &sought.patterns[pattern];
-            if (joined && !one.anywhere) || self.threads.len() >= MOST_THREADS {
-                continue;
-            }
-            // Two prefixes may have one hash.
-            if !self.ends_with(&one.letters[..sought.prefix]) {
-                continue;
-            }
-            let met = Met { pattern, start, end };
-            if one.letters.len() == sought.prefix {
-                self.ended.push(met);
-            } else {
-                self.threads.push(Thread { met, matched: sought.prefix });
-            }
-        }
-    }
-
-    fn ends_with(&self, letters: &[u8]) -> bool {
-        let mut wanted = Register::default();
-        letters.iter().for_each(|symbol| wanted.push(*symbol));
-        wanted.word(letters.len()) == self.register.word(letters.len())
+        let thread = Thread { group, matched: sought.prefix, start, joined };
+        complete(sought, &thread, end, &mut self.ended);
+        self.threads.push(thread);
     }
 
     #[cold]
@@ -534,7 +345,7 @@ impl Letters {
             register.push(symbol);
             let (short, hash) = (register.short(sought.mask), register.hash());
             if sought.filter.has(short) || sought.copies.filter.has(hash) {
-                let sure = sought.index.contains_key(&short) || sought.copies.has(hash);
+                let sure = sought.may_begin(short) || sought.copies.has(hash);
                 if sure {
                     return None;
                 }
@@ -576,9 +387,22 @@ impl Letters {
             (from, _) = self.starts.of(self.count - held);
         }
         for thread in &self.threads {
-            from = from.min(thread.met.start);
+            from = from.min(thread.start);
         }
         from
+    }
+}
+
+/// Notes the names that are complete.
+fn complete(sought: &Sought, thread: &Thread, end: usize, ended: &mut Vec<Met>) {
+    for pattern in thread.group.clone() {
+        let one = sought.pattern(pattern);
+        if one.letters.len() > thread.matched {
+            break;
+        }
+        if !thread.joined || one.anywhere {
+            ended.push(Met { pattern, start: thread.start, end });
+        }
     }
 }
 

@@ -92,7 +92,7 @@ const WORDS: &[&str] = &[
     "property", "props", "protocol", "provider", "proxy", "public", "publish", "push", "put", "python", "query",
     "queue", "quote", "random", "range", "rate", "raw", "read", "reader", "readme", "ready", "real", "reason",
     "receive", "record", "redirect", "redis", "reduce", "ref", "reference", "refresh", "regex", "region", "register",
-    "registry", "relative", "release", "reload", "remote", "remove", "rename", "render", "repeat", "replace", "reply",
+    "registry", "relative", "release", "reload", "remote", "remove", "rename", "render", "repeat", "replace",
     "repo", "report", "repository", "request", "require", "required", "reset", "resolve", "resource", "response",
     "rest", "restart", "result", "resume", "retries", "retry", "return", "reverse", "rfc", "right", "role", "root",
     "rotate", "route", "router", "row", "rsa", "rule", "run", "runner", "runtime", "rust", "sample", "save", "scale",

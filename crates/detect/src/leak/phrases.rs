@@ -41,6 +41,11 @@ static IDENTITY: Rule =
     Rule { id: "leak.identity", reason: "The answer repeats an identity as prompts state it." };
 static HEAD: Rule =
     Rule { id: "leak.head", reason: "The answer begins as prompts of model makers do." };
+static MENTIONED: Rule =
+    Rule { id: "leak.mentioned", reason: "The answer speaks of its own prompt." };
+static PERSONA: Rule = Rule { id: "leak.persona", reason: "A role is quoted as prompts give it." };
+static SELF_ORDER: Rule =
+    Rule { id: "leak.self-order", reason: "The answer says what it always or never does." };
 static TOOL_LIST: Rule =
     Rule { id: "leak.tool-list", reason: "The answer lists the tools that it was given." };
 
@@ -49,20 +54,22 @@ pub(super) static DRAFT: Rule = Rule { id: "leak.draft", reason: "The answer dra
 
 const OWN: Meaning = WHOLE | SYSTEM;
 const AFTER: Meaning = SAY | BE | COLON;
+/// What orders are told from other sentences by.
+const ORDER: Meaning = NEVER | ALWAYS | DO;
 
 const fn phrase(rule: &'static Rule, weight: f32, tail: bool, steps: &'static [Step]) -> Phrase {
     Phrase { rule, weight, tail, steps }
 }
 
 static PHRASES: &[Phrase] = &[
+    // The prompt announced, quoted or referred to as one's own.
     phrase(&ANNOUNCED, 0.6, true, &[Is(HERE), Any(5), Is(MY), May(OWN), Is(PROMPT)]),
     phrase(
         &ANNOUNCED,
         0.6,
         true,
-        &[Is(HERE), Any(2), Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | MESSAGE)],
+        &[Is(HERE), Any(5), Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | MESSAGE)],
     ),
-    phrase(&RULES_TOLD, 0.4, true, &[Is(HERE), May(BE), Is(MY), May(WHOLE), Is(RULES)]),
     phrase(
         &ANNOUNCED,
         0.3,
@@ -93,15 +100,7 @@ static PHRASES: &[Phrase] = &[
         &ANNOUNCED,
         0.55,
         true,
-        &[
-            Is(MY),
-            May(WHOLE),
-            Is(SYSTEM),
-            May(OWN),
-            Is(RULES | RULE | MESSAGE),
-            Is(AFTER),
-            Not(PRIVATE),
-        ],
+        &[Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | MESSAGE), Is(AFTER), Not(PRIVATE)],
     ),
     phrase(
         &ANNOUNCED,
@@ -110,14 +109,40 @@ static PHRASES: &[Phrase] = &[
         &[Is(MY), May(OWN), Is(TITLE), Is(SECTION), Is(AFTER), Not(PRIVATE)],
     ),
     phrase(&ANNOUNCED, 0.5, true, &[Is(ACCORDING), Any(2), Is(MY), May(OWN), Is(PROMPT)]),
+    phrase(&ANNOUNCED, 0.4, true, &[Is(OF), Is(MY), May(OWN), Is(PROMPT)]),
     phrase(
         &ANNOUNCED,
-        0.55,
+        0.45,
         true,
-        &[Is(SYSTEM), Is(PROMPT | MESSAGE | RULES), Any(1), Is(I), May(AM | HAVE), Is(TOLD)],
+        &[Is(REPEAT), Is(OF), Is(MY), May(OWN), Is(PROMPT | RULES | MESSAGE)],
     ),
-    phrase(&ANNOUNCED, 0.3, false, &[Is(SYSTEM), Is(PROMPT | MESSAGE), Is(SAY)]),
+    phrase(&ANNOUNCED, 0.5, true, &[Is(MY), May(OWN), Is(PROMPT), Is(HAVE), Not(PRIVATE)]),
+    phrase(&MENTIONED, 0.3, false, &[Is(MY), May(OWN), Is(PROMPT)]),
+    phrase(&MENTIONED, 0.25, false, &[Is(TITLE), Is(SYSTEM_VALUE)]),
+    phrase(&ANNOUNCED, 0.45, false, &[Is(SYSTEM), Is(PROMPT | MESSAGE | RULES), Is(COLON)]),
+    phrase(&ANNOUNCED, 0.35, false, &[Is(SYSTEM), Is(PROMPT | MESSAGE), Is(SAY)]),
+    phrase(
+        &ANNOUNCED,
+        0.5,
+        true,
+        &[Is(SYSTEM), Is(PROMPT | MESSAGE), May(TO), Is(SAY), May(TO), Is(I | ME)],
+    ),
+    phrase(&ANNOUNCED, 0.3, false, &[Is(HERE), Any(2), Is(ABOVE)]),
+    phrase(&ANNOUNCED, 0.3, false, &[Is(REPEAT), Any(2), Is(ABOVE)]),
+    phrase(&ANNOUNCED, 0.25, false, &[Is(ABOVE), Is(SAY)]),
+    phrase(&ANNOUNCED, 0.2, false, &[Is(REPEAT), Is(COLON)]),
+    // Its rules told.
+    phrase(&RULES_TOLD, 0.4, true, &[Is(HERE), May(BE), Is(MY), May(WHOLE), Is(RULES)]),
+    phrase(
+        &RULES_TOLD,
+        0.5,
+        true,
+        &[Is(MY), May(WHOLE), Is(HARD), Is(SAY), Not(PRIVATE | CANNOT), Not(CANNOT), Not(CANNOT)],
+    ),
     phrase(&RULES_TOLD, 0.4, true, &[Is(MY), May(WHOLE), Is(RULES), Is(SAY | COLON), Not(PRIVATE)]),
+    phrase(&RULES_TOLD, 0.55, true, &[Is(MY), May(WHOLE), Is(RULES), Is(SAY), Is(COLON | QUOTE)]),
+    phrase(&RULES_TOLD, 0.45, true, &[Is(MY), May(WHOLE), Is(HARD), Is(BE), Is(TO), Not(PRIVATE)]),
+    phrase(&RULES_TOLD, 0.35, true, &[Is(RULES | PROMPT), Any(6), Is(SAY), Is(ME), Is(TO)]),
     phrase(&RULES_TOLD, 0.35, true, &[Is(MY), May(WHOLE), Is(RULES), Is(BE), Not(PRIVATE)]),
     phrase(&RULES_TOLD, 0.4, true, &[Is(ONE), Is(OF), Is(MY), May(OWN), Is(RULES), Is(AFTER)]),
     phrase(
@@ -135,9 +160,46 @@ static PHRASES: &[Phrase] = &[
         ],
     ),
     phrase(&RULES_TOLD, 0.3, false, &[Is(ACCORDING), Any(2), Is(MY), May(OWN), Is(RULES)]),
+    phrase(&RULES_TOLD, 0.5, true, &[Is(RULES | PROMPT), May(TO), Is(I), Is(FOLLOW)]),
+    phrase(&RULES_TOLD, 0.35, true, &[Is(I), Is(FOLLOW), Any(2), Is(RULES), Is(COLON)]),
+    phrase(&SELF_ORDER, 0.2, false, &[Is(I), Is(MUST), Is(ALWAYS | NEVER)]),
+    // Instructions received.
     phrase(&RECEIVED, 0.25, false, &[Is(I), May(AM | HAVE), Is(TOLD), Is(TO)]),
-    phrase(&RECEIVED, 0.35, false, &[Is(RULES | PROMPT), Any(1), Is(I), May(AM | HAVE), Is(TOLD)]),
+    phrase(&RECEIVED, 0.35, true, &[Is(I), May(AM | HAVE), Is(TOLD), Is(COLON | QUOTE)]),
+    phrase(
+        &RECEIVED,
+        0.5,
+        false,
+        &[Is(I), May(AM | HAVE), Is(STRONG), May(TO), Is(NEVER | NOT | ALWAYS)],
+    ),
+    phrase(&RECEIVED, 0.5, false, &[Is(NOW), Is(TOLD), May(TO), Is(NEVER | NOT | ALWAYS)]),
+    phrase(&RECEIVED, 0.35, true, &[Is(RULES), Any(1), Is(I), May(AM | HAVE), Is(TOLD)]),
+    phrase(&RECEIVED, 0.5, true, &[Is(PROMPT), Any(1), Is(I), May(AM | HAVE), Is(TOLD)]),
+    phrase(&RECEIVED, 0.5, true, &[Is(RULES | PROMPT), Is(TOLD), Any(1), Is(ME)]),
+    phrase(&RECEIVED, 0.5, true, &[Is(I), May(AM | HAVE), Is(TOLD), Any(4), Is(PROMPT)]),
+    phrase(&RECEIVED, 0.4, true, &[Is(SYSTEM), Is(TOLD), Is(ME)]),
+    phrase(
+        &RECEIVED,
+        0.55,
+        true,
+        &[
+            Is(SYSTEM),
+            Is(PROMPT | MESSAGE | RULES),
+            Any(1),
+            Is(I),
+            May(AM | HAVE),
+            Is(TOLD | RECEIVE),
+        ],
+    ),
+    phrase(
+        &RECEIVED,
+        0.5,
+        true,
+        &[Is(I), Is(RECEIVE), Any(2), Is(SYSTEM), Is(PROMPT | MESSAGE | RULES)],
+    ),
+    // What it does inside.
     phrase(&HABIT, 0.55, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(SIGNAL)]),
+    phrase(&HABIT, 0.35, false, &[Is(TO), Is(USE), Any(2), Is(SIGNAL)]),
     phrase(&HABIT, 0.3, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(NAME)]),
     phrase(&HABIT, 0.15, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(TOOL)]),
     phrase(
@@ -146,6 +208,8 @@ static PHRASES: &[Phrase] = &[
         true,
         &[Is(HOW), Is(MY), May(OWN), Is(TITLE | SYSTEM), Any(2), Is(WORKS)],
     ),
+    phrase(&MECHANISM, 0.2, false, &[Is(MY), Is(TITLE), Is(BE), Any(2), Is(COLON)]),
+    // Who it is, as prompts say it.
     phrase(
         &IDENTITY,
         0.55,
@@ -163,6 +227,12 @@ static PHRASES: &[Phrase] = &[
     ),
     phrase(
         &IDENTITY,
+        0.55,
+        false,
+        &[Is(I), May(AM), Is(RUNNING), Is(INSIDE), Any(4), Is(ASSISTANT)],
+    ),
+    phrase(
+        &IDENTITY,
         0.3,
         false,
         &[
@@ -176,15 +246,35 @@ static PHRASES: &[Phrase] = &[
             Is(WHERE),
         ],
     ),
-    phrase(
-        &HEAD,
-        0.45,
-        true,
-        &[Is(YOU), May(BE), Any(4), Is(LANGUAGE), Is(ASSISTANT), Is(TRAINED)],
-    ),
-    phrase(&HEAD, 0.3, false, &[Is(KNOWLEDGE), Is(CUTOFF), Is(COLON)]),
+    phrase(&PERSONA, 0.3, false, &[Is(ADDRESSED), Is(BE)]),
+    phrase(&HEAD, 0.45, true, &[Is(YOU), May(BE), Any(4), Is(LANGUAGE), Is(ASSISTANT)]),
+    phrase(&HEAD, 0.3, false, &[Is(CUTOFF), Is(COLON)]),
     phrase(&TOOL_LIST, 0.25, false, &[Is(I), Is(HAVE), Any(2), Is(THE), Is(FOLLOWING), Is(TOOLS)]),
     phrase(&TOOL_LIST, 0.2, false, &[Is(MY), Any(1), Is(TOOLS), Is(AFTER)]),
+    phrase(&ANNOUNCED, 0.45, true, &[Is(SYSTEM), Is(PROMPT | MESSAGE), Is(TO), Is(SAY)]),
+    phrase(
+        &ANNOUNCED,
+        0.55,
+        true,
+        &[Is(MY), May(WHOLE), Is(SYSTEM), May(OWN), Is(RULES | MESSAGE), Is(COLON)],
+    ),
+    phrase(
+        &ANNOUNCED,
+        0.5,
+        true,
+        &[Is(RULES | PROMPT), Is(ABOVE), Is(SAY), May(TO), Is(I | ME | MY)],
+    ),
+    phrase(&RULES_TOLD, 0.4, true, &[Is(MY), May(WHOLE), Is(RULES), Is(COLON)]),
+    phrase(&RULES_TOLD, 0.35, false, &[Is(ACCORDING), Any(2), Is(MY), May(OWN), Is(RULES)]),
+    phrase(&RECEIVED, 0.5, true, &[Is(I), May(AM | HAVE), Is(TOLD), Any(4), Is(RULES), Is(COLON)]),
+    phrase(&RECEIVED, 0.5, true, &[Is(SYSTEM), Is(STRONG), Is(ME)]),
+    phrase(
+        &IDENTITY,
+        0.55,
+        false,
+        &[Is(I), Any(3), Is(A), Any(4), Is(ASSISTANT), May(ASSISTANT), Is(RUNNING), Is(INSIDE)],
+    ),
+    // A prompt for somebody else.
     phrase(&DRAFT, 0.0, false, &[Is(HERE), May(BE), Is(AN), Any(4), Is(PROMPT)]),
     phrase(&DRAFT, 0.0, false, &[Is(EXAMPLE), Any(2), Is(PROMPT)]),
     phrase(&DRAFT, 0.0, false, &[Is(YOUR), May(OWN | EXAMPLE), Is(PROMPT)]),
@@ -204,7 +294,7 @@ const FIRST: Meaning = {
 };
 
 /// Phrases that are followed at the same time.
-const MOST: usize = 32;
+const MOST: usize = 96;
 
 #[derive(Debug, Clone, Copy)]
 struct Thread {
@@ -220,12 +310,14 @@ struct Thread {
 pub(super) struct Phrases {
     threads: Vec<Thread>,
     negated: bool,
+    /// Whether the sentence has spoken of instructions.
+    told: bool,
 }
 
 impl Phrases {
     /// Whether nothing has begun that may become something.
     pub(super) fn is_calm(&self) -> bool {
-        self.threads.is_empty()
+        self.threads.is_empty() && !self.told
     }
 
     /// Whether a word begins no phrase.
@@ -242,10 +334,16 @@ impl Phrases {
         }
     }
 
+    /// A part of a sentence ends: what was denied is.
+    pub(super) fn clause(&mut self) {
+        self.negated = false;
+    }
+
     /// A sentence ends.
     pub(super) fn sentence(&mut self) {
         self.threads.clear();
         self.negated = false;
+        self.told = false;
     }
 
     /// The next word, from `start` to `end`.
@@ -258,7 +356,19 @@ impl Phrases {
         out: &mut Vec<Signal>,
     ) {
         if !self.threads.is_empty() {
+            let before = out.len();
             self.follow(meaning, end, out);
+            self.told |= out[before..].iter().any(|signal| signal.weight >= 0.25);
+        }
+        if self.told && meaning & ORDER != 0 {
+            out.push(Signal {
+                rule: &SELF_ORDER,
+                weight: 0.25,
+                count: Count::Once,
+                span: (start..end).into(),
+                tail: false,
+                path: Vec::new(),
+            });
         }
         if meaning & (FIRST | NOT | BUT | COLON) != 0 {
             self.begin(meaning, start);

@@ -9,8 +9,14 @@ use super::discover::{Token, TokenKind, discover};
 use super::ordinary::SENTENCES;
 use super::shingle::{LENGTH, NONE, STRIDE, Way, hashes};
 
-/// The form in which a profile is kept.
-const VERSION: u32 = 1;
+/// The form in which a profile is kept; another is refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Version {
+    #[default]
+    #[serde(rename = "1")]
+    One,
+}
+
 /// Letters between two prompts of one profile, so that no copy spans both.
 const APART: usize = 1024;
 
@@ -26,27 +32,15 @@ const APART: usize = 1024;
 /// let profile = PromptProfile::of("When there is nothing to say, answer QUIET_HARBOUR_ACK.");
 /// assert_eq!(profile.tokens()[0].text, "QUIET_HARBOUR_ACK");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromptProfile {
-    version: u32,
+    version: Version,
     letters: usize,
     /// A list for each way; the stretch at index `i` begins at letter `i * STRIDE`.
     stretches: [Vec<u32>; 4],
     tokens: Vec<Token>,
     canaries: Vec<Canary>,
-}
-
-impl Default for PromptProfile {
-    fn default() -> Self {
-        Self {
-            version: VERSION,
-            letters: 0,
-            stretches: Default::default(),
-            tokens: Vec::new(),
-            canaries: Vec::new(),
-        }
-    }
 }
 
 impl PromptProfile {
@@ -164,6 +158,8 @@ mod tests {
         assert!(
             serde_json::from_str::<PromptProfile>(&kept.replacen('{', "{\"x\":1,", 1)).is_err()
         );
+        let newer = kept.replacen("\"version\":\"1\"", "\"version\":\"2\"", 1);
+        assert!(serde_json::from_str::<PromptProfile>(&newer).is_err() && newer != kept);
     }
 
     #[test]

@@ -1,55 +1,21 @@
 //! One reading of a text, token by token.
 
-use super::coded::Classes;
-use super::discover::{is_builder, placeholder};
-use super::evidence::{Count, Rule, Signal};
-use super::fold::of_letter;
+use super::OutputGuard;
+use super::digits::Digits;
+use super::evidence::{Count, Signal};
 use super::letters::{Letters, Met};
-use super::ordinary::{is_ordinary, parts_of};
 use super::phrases::{DRAFT, Phrases};
 use super::sections::Shape;
-use super::shingle::Register;
-use super::words::{self, COLON, Heading, Meaning, NAME, QUOTE, SIGNAL, TOOL};
-use super::{Item, OutputGuard};
+use super::signs::signs;
+use super::token::{Raw, Token, Word, name, plain_word, spoken};
+use super::words::{self, ADDRESSED, COLON, Heading, Meaning, QUOTE, SYSTEM, SYSTEM_VALUE, YOU};
 use crate::finding::Span;
-
-static PLACEHOLDER: Rule =
-    Rule { id: "leak.placeholder", reason: "A placeholder of a prompt was not filled in." };
-static TAG: Rule =
-    Rule { id: "leak.tag", reason: "The answer explains a tag by which the agent is steered." };
-static BUILDER: Rule =
-    Rule { id: "leak.builder", reason: "The answer names a function that makes prompts." };
-static AGENT_FILE: Rule =
-    Rule { id: "leak.agent-file", reason: "The answer names a file that steers the agent." };
 
 /// What the shape of a prompt counts for in code, and where a prompt is being drafted.
 const ASIDE: f32 = 0.4;
 
 /// Longer words are looked at one by one.
 const LONGEST_SKIMMED: usize = words::LONGEST;
-
-/// The text that is being read; `base` is where it begins.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Raw<'t> {
-    pub(super) text: &'t str,
-    pub(super) base: usize,
-}
-
-impl<'t> Raw<'t> {
-    pub(super) fn slice(self, span: Span) -> &'t str {
-        let [start, end] = [span.start, span.end].map(|at| at.saturating_sub(self.base));
-        self.text.get(start..end).unwrap_or_default()
-    }
-}
-
-/// A token and what stands before it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Token<'t> {
-    pub(super) text: &'t str,
-    pub(super) start: usize,
-    pub(super) newlines: u32,
-    pub(super) classes: Classes,
-}
 
 /// A name alone on its line, which is what it may be for: whether it is goes by what follows.
 #[derive(Debug, Clone)]
@@ -62,6 +28,7 @@ struct Alone {
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     pub(super) letters: Letters,
+    digits: Digits,
     phrases: Phrases,
     shape: Shape,
     fenced: bool,
@@ -97,7 +64,7 @@ impl Scanner {
             self.fenced = !self.fenced;
         }
         let words_before = self.line_words;
-        let mut signs = false;
+        let mut has_signs = false;
         if let Some(length) = plain_word(token) {
             let register =
                 self.letters.word(&guard.sought, &token.text.as_bytes()[..length], token.start);
@@ -111,7 +78,7 @@ impl Scanner {
                 self.sign(sign, &token.text.as_bytes()[at + 1..]);
             }
         } else {
-            signs = self.words_of(token);
+            has_signs = self.words_of(token);
             self.letters.token(&guard.sought, token.text, token.start);
         }
         if !self.letters.met.is_empty() {
@@ -119,15 +86,19 @@ impl Scanner {
                 self.met(guard, raw, met, words_before == 0);
             }
         }
-        if signs {
-            self.signs(token, words_before);
+        if has_signs && !self.fenced {
+            signs(token, words_before == 0, &mut self.signals);
+        }
+        if !guard.sought.numbers.is_empty() {
+            self.numbers(guard, token);
         }
     }
 
     /// Whether nothing has begun that may become something.
     fn is_calm(&self) -> bool {
         let flags = self.colon || self.quote || self.alone.is_some();
-        !flags && self.phrases.is_calm() && self.shape.is_calm() && self.letters.is_calm()
+        let words = self.phrases.is_calm() && self.shape.is_calm();
+        !flags && words && self.letters.is_calm() && self.digits.is_calm()
     }
 
     /// Goes through words that mean nothing here, a single space between them, as long as there
@@ -165,7 +136,7 @@ impl Scanner {
             self.line_words += 1;
             match bytes[end] {
                 b' ' => {}
-                b',' | b';' => self.shape.sign(bytes[end]),
+                sign @ (b',' | b';') => self.sign(sign, b""),
                 _ => self.break_sentence(),
             }
             done = next;
@@ -196,6 +167,7 @@ impl Scanner {
             self.resolve(guard, alone, true);
         }
         self.letters.forget();
+        self.digits.forget();
         self.phrases.sentence();
         self.shape.forget();
     }
@@ -214,6 +186,11 @@ impl Scanner {
                 }
             }
         }
+        let mut numbers = Vec::new();
+        for token in text.split_ascii_whitespace() {
+            Digits::default().token(&guard.sought, token, 0, &mut numbers);
+        }
+        self.known.extend(numbers.into_iter().map(|(item, _)| item));
         self.letters.know(&guard.sought, text);
     }
 
@@ -239,7 +216,11 @@ impl Scanner {
     #[inline]
     pub(super) fn hold(&self, guard: &OutputGuard) -> usize {
         let alone = self.alone.as_ref().map_or(usize::MAX, |alone| alone.signal.span.start);
-        self.letters.hold(&guard.sought).min(self.phrases.hold()).min(self.shape.hold()).min(alone)
+        let mut from = self.letters.hold(&guard.sought).min(alone);
+        if !self.digits.is_calm() {
+            from = from.min(self.digits.hold(&guard.sought));
+        }
+        from.min(self.phrases.hold()).min(self.shape.hold())
     }
 
     /// Goes through the words of a token; says whether it has signs that are looked at.
@@ -252,7 +233,7 @@ impl Scanner {
             let byte = bytes[at];
             match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => word.push(byte, at),
-                b'\'' => {}
+                b'\'' => self.quote |= word.length == 0,
                 0x80.. => {
                     let character = token.text[at..].chars().next().unwrap_or(' ');
                     self.wide(token, &mut word, character, at);
@@ -261,7 +242,7 @@ impl Scanner {
                 }
                 _ => {
                     self.end_word(token, &mut word, at);
-                    signs |= matches!(byte, b'$' | b'[' | b'.');
+                    signs |= matches!(byte, b'$' | b'[' | b'.' | b'<' | b'"');
                     self.sign(byte, &bytes[at + 1..]);
                 }
             }
@@ -296,7 +277,8 @@ impl Scanner {
         self.shape.sign(byte);
         match byte {
             b':' => self.colon = true,
-            b'"' | b'`' => self.quote = true,
+            b'"' | b'`' | b'>' => self.quote = true,
+            b';' => self.phrases.clause(),
             b'.' | b'!' | b'?' if !rest.first().is_some_and(u8::is_ascii_alphanumeric) => {
                 self.break_sentence();
             }
@@ -336,6 +318,12 @@ impl Scanner {
         }
         if self.quote {
             meaning |= QUOTE;
+        }
+        if meaning & YOU != 0 && (self.colon || self.quote) {
+            meaning |= ADDRESSED;
+        }
+        if meaning & SYSTEM != 0 && self.colon && self.quote {
+            meaning |= SYSTEM_VALUE;
         }
         (self.colon, self.quote) = (false, false);
         let [start, end] = place;
@@ -378,6 +366,23 @@ impl Scanner {
         }
     }
 
+    fn numbers(&mut self, guard: &OutputGuard, token: Token<'_>) {
+        let mut met = Vec::new();
+        self.digits.token(&guard.sought, token.text, token.start, &mut met);
+        for (item, [start, end]) in met {
+            if !self.known.contains(&item) {
+                let weight = guard.items[item].weight(self.fenced);
+                let span = Span { start, end };
+                let rule = guard.items[item].rule;
+                let count = Count::Each(0.0);
+                self.count_item(
+                    item,
+                    Signal { rule, weight, count, span, tail: false, path: Vec::new() },
+                );
+            }
+        }
+    }
+
     fn resolve(&mut self, guard: &OutputGuard, alone: Alone, line_ended: bool) {
         // One signal may be given: that is what it is for. Two are a list.
         if line_ended && self.reply.is_none_or(|item| item == alone.item) {
@@ -394,198 +399,5 @@ impl Scanner {
             signal.count = Count::Each(signal.weight);
         }
         self.signals.push(signal);
-    }
-
-    /// Placeholders, tags, files and functions, which are told by their signs.
-    fn signs(&mut self, token: Token<'_>, words_before: usize) {
-        let bytes = token.text.as_bytes();
-        let mut push = |rule, weight, range: std::ops::Range<usize>| {
-            self.signals.push(Signal {
-                rule,
-                weight,
-                count: Count::Once,
-                span: (token.start + range.start..token.start + range.end).into(),
-                tail: false,
-                path: Vec::new(),
-            });
-        };
-        if let Some(at) = memchr::memmem::find(bytes, b"${")
-            && let Some(length) = placeholder(&bytes[at..])
-            && !self.fenced
-        {
-            let inner = &token.text[at + 2..at + length - 1];
-            let weight = if inner.contains('.') && steers(inner) { 0.6 } else { 0.15 };
-            push(&PLACEHOLDER, weight, at..at + length);
-        }
-        if let Some(at) = memchr::memmem::find(bytes, b"[[")
-            && words_before > 0
-            && !self.fenced
-        {
-            let name = bytes[at + 2..]
-                .iter()
-                .take_while(|b| b.is_ascii_lowercase() || **b == b'_')
-                .count();
-            let closed = matches!(bytes.get(at + 2 + name), Some(b']' | b':'));
-            if closed && bytes[at + 2..at + 2 + name].contains(&b'_') {
-                push(&TAG, 0.55, at..at + 2 + name);
-            }
-        }
-        if let Some(at) =
-            memchr::memmem::find(bytes, b".md").or_else(|| memchr::memmem::find(bytes, b".MD"))
-        {
-            let length =
-                bytes[..at].iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
-            let stem = token.text[at - length..at].to_ascii_lowercase();
-            let steers = matches!(
-                stem.as_str(),
-                "soul" | "memory" | "skill" | "agents" | "heartbeat" | "identity" | "bootstrap"
-            );
-            if steers && !self.fenced {
-                push(&AGENT_FILE, 0.15, at - length..at + 3);
-            }
-        }
-        if !self.fenced {
-            for (at, name) in names(token.text) {
-                if is_builder(name) {
-                    push(&BUILDER, 0.5, at..at + name.len());
-                }
-            }
-        }
-    }
-}
-
-/// The length of a word that is all of its token but for signs that end sentences and clauses.
-#[inline]
-fn plain_word(token: Token<'_>) -> Option<usize> {
-    if !token.classes.is_plain() {
-        return None;
-    }
-    let bytes = token.text.as_bytes();
-    let mut length = bytes.len();
-    while length > 0 && matches!(bytes[length - 1], b',' | b'.' | b':' | b';' | b'!' | b'?') {
-        length -= 1;
-    }
-    let letters = length > 0 && bytes[..length].iter().all(u8::is_ascii_alphabetic);
-    letters.then_some(length)
-}
-
-/// What an identifier means in a sentence.
-fn name(text: &str) -> Meaning {
-    let text = text.trim_matches('_');
-    if parts_of(text).count() < 2 {
-        return 0;
-    }
-    if is_ordinary(text) {
-        return if text.contains('_') { TOOL } else { 0 };
-    }
-    let capitals = !text.bytes().any(|byte| byte.is_ascii_lowercase());
-    if capitals { NAME | SIGNAL } else { NAME }
-}
-
-/// Names within a token.
-fn names(token: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
-    token.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter_map(move |name| {
-        let start = at;
-        // Separators are ASCII or not; the position goes by what is left of the token.
-        at += name.len();
-        at += token[at..].chars().next().map_or(0, char::len_utf8);
-        (!name.is_empty()).then_some((start, name))
-    })
-}
-
-/// Whether a placeholder is filled from what steers an agent.
-fn steers(path: &str) -> bool {
-    let (root, leaf) = path.split_once('.').unwrap_or((path, ""));
-    matches!(root, "params" | "prompt" | "system" | "agent" | "runtime" | "session")
-        && parts_of(leaf).any(|part| {
-            matches!(
-                part.to_ascii_lowercase().as_str(),
-                "tool"
-                    | "tools"
-                    | "prompt"
-                    | "agent"
-                    | "skill"
-                    | "skills"
-                    | "memory"
-                    | "session"
-                    | "workspace"
-                    | "model"
-                    | "identity"
-                    | "heartbeat"
-                    | "persona"
-            )
-        })
-}
-
-/// What a name counts for when it is written as ordinary words.
-fn spoken(text: &str, item: &Item) -> f32 {
-    if item.canary {
-        return 1.0;
-    }
-    if !text.contains(' ') {
-        // Without its signs and capitals a short one may be any word.
-        let bare = text.bytes().all(|byte| byte.is_ascii_lowercase());
-        return if bare && item.signal && text.len() < 10 { 0.0 } else { 1.0 };
-    }
-    let capitals =
-        text.split(' ').any(|word| word.len() > 1 && word.bytes().all(|b| b.is_ascii_uppercase()));
-    let words = text.split_ascii_whitespace().count();
-    let letters = text.split_ascii_whitespace().all(|word| word.len() > 1);
-    match item.parts {
-        _ if capitals || !letters || words != item.parts => 1.0,
-        0..=2 => 0.0,
-        _ => 0.5,
-    }
-}
-
-/// A word while it is read.
-#[derive(Debug, Clone, Copy)]
-struct Word {
-    letters: Register,
-    start: usize,
-    length: usize,
-    last: u8,
-    is_name: bool,
-    unknown: bool,
-}
-
-impl Word {
-    fn new() -> Self {
-        Self {
-            letters: Register::default(),
-            start: 0,
-            length: 0,
-            last: 0,
-            is_name: false,
-            unknown: false,
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, byte: u8, at: usize) {
-        if self.length == 0 {
-            self.start = at;
-        }
-        // An underscore or a hump inside.
-        self.is_name |= (byte == b'_' && self.length > 0)
-            || (byte.is_ascii_uppercase() && self.last.is_ascii_lowercase());
-        self.unknown |= !byte.is_ascii_alphabetic();
-        self.letters.push(of_letter(byte) & 31);
-        self.last = byte;
-        self.length += 1;
-    }
-
-    fn push_wide(&mut self, character: char, at: usize) {
-        let mut base = None;
-        if matches!(character, ..'\u{250}' | '\u{1e00}'..'\u{1f00}') {
-            unicode_normalization::char::decompose_canonical(character, |part| {
-                base = base.or(Some(part));
-            });
-        }
-        match base.and_then(|part| u8::try_from(part).ok()).filter(u8::is_ascii_alphabetic) {
-            Some(byte) => self.push(byte, at),
-            None => self.push(b'?', at),
-        }
     }
 }

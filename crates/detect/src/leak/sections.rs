@@ -3,7 +3,7 @@
 use super::evidence::{Count, Rule, Signal};
 use super::words::{
     ALWAYS, BE, BEFORE, DO, Heading, I, IF, MUST, MY, Meaning, NEVER, NOT, REPLYING, THE, USE,
-    USER, YOU,
+    USER, YOU, YOUR,
 };
 
 static SECTIONS: Rule = Rule {
@@ -163,7 +163,7 @@ impl Shape {
             return;
         }
         self.seen |= bit;
-        let addressed = body & (I | MY | YOU | NEVER | ALWAYS | DO | USE) != 0;
+        let addressed = body & (I | MY | YOU | YOUR | NEVER | ALWAYS | DO | USE) != 0;
         self.addressed += u32::from(addressed);
         let count = self.seen.count_ones();
         if count < SEVERAL {
@@ -206,7 +206,7 @@ impl Shape {
         }
         self.orders |= 1 << kind;
         self.points += points;
-        let weight = [0.0, 0.0, 0.1, 0.2, 0.3, 0.4][self.points.min(5)] * share;
+        let weight = [0.0, 0.0, 0.1, 0.25, 0.35, 0.4][self.points.min(5)] * share;
         out.push(Signal {
             rule: &ORDERS,
             weight,

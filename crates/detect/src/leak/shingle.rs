@@ -17,18 +17,23 @@ pub(super) fn mask(letters: usize) -> u64 {
     (1 << (letters * BITS as usize)) - 1
 }
 
+/// The part of a stretch that does not fit into 64 bits.
+const REST: u64 = (1 << (LENGTH * BITS as usize - 64)) - 1;
+
 /// The last letters of a text, 25 of them whole.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Register {
     low: u64,
     high: u64,
 }
 
 impl Register {
+    pub(super) const EMPTY: Self = Self { low: 0, high: 0 };
+
     #[inline(always)]
-    pub(super) fn push(&mut self, symbol: u8) {
+    pub(super) const fn push(&mut self, symbol: u8) {
         self.high = self.high << BITS | self.low >> (64 - BITS);
-        self.low = self.low << BITS | u64::from(symbol);
+        self.low = self.low << BITS | symbol as u64;
     }
 
     /// A hash of the last letters that a mask leaves.
@@ -37,26 +42,36 @@ impl Register {
         upper((self.low & mask).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The last `count` letters, 25 at most.
+    /// The last `count` letters, 25 at most, and nothing before them.
     #[inline]
-    pub(super) fn word(self, count: usize) -> u128 {
-        let all = u128::from(self.high) << 64 | u128::from(self.low);
-        all & ((1 << (count * BITS as usize)) - 1)
+    pub(super) const fn word(self, count: usize) -> Self {
+        let bits = count * BITS as usize;
+        if bits < 64 {
+            Self { low: self.low & ((1 << bits) - 1), high: 0 }
+        } else {
+            Self { low: self.low, high: self.high & ((1 << (bits - 64)) - 1) }
+        }
+    }
+
+    /// A hash of all that is in it and of a number; never 0.
+    #[inline]
+    pub(super) const fn key(self, count: usize) -> u32 {
+        let high = self.high.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ (count as u64) << 59;
+        upper((self.low ^ high).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1
     }
 
     /// A hash of the last stretch; never [`NONE`].
     #[inline(always)]
     pub(super) fn hash(self) -> u32 {
-        let high = self.high & ((1 << (LENGTH as u32 * BITS - 64)) - 1);
-        let mixed =
-            self.low.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ high.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let mixed = self.low.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ (self.high & REST).wrapping_mul(0xff51_afd7_ed55_8ccd);
         upper(mixed ^ mixed << 27) | 1
     }
 }
 
 #[inline(always)]
-fn upper(number: u64) -> u32 {
-    u32::try_from(number >> 32).unwrap_or_default()
+const fn upper(number: u64) -> u32 {
+    (number >> 32) as u32
 }
 
 /// The hashes of all stretches of some letters, from every letter on.
@@ -70,7 +85,7 @@ pub(super) fn hashes(letters: &[u8]) -> impl Iterator<Item = u32> + '_ {
 
 /// A way to write a text that leaves its letters readable: looked for on the side of the prompt,
 /// so that the text need not be read more than once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
     Plain,
     Reversed,

@@ -1,17 +1,15 @@
 //! An answer checked while it is written.
 
-use std::borrow::Cow;
 use std::ops::{Deref, Range};
 
 use super::coded::{Classes, Coded, is_space};
-use super::evidence::{Count, Evidence, Signal};
-use super::letters::{Run, SHORTEST_COPY};
-use super::scanner::{Raw, Scanner, Token};
-use super::{COPY, OutputGuard, WITHHELD};
-use crate::finding::{Category, Finding, Scan, Span, Verdict};
-use crate::secrets::find_secrets;
-use crate::urls::{UrlContext, find_urls, judge_url};
-use crate::views::{Limits, View, views};
+use super::decode::{CONTEXT, copy};
+use super::evidence::Evidence;
+use super::letters::SHORTEST_COPY;
+use super::scanner::Scanner;
+use super::token::{Raw, Token};
+use super::{OutputGuard, WITHHELD};
+use crate::finding::{Scan, Span, Verdict};
 
 /// A longer token is read in parts.
 const TOKEN: usize = 64;
@@ -21,12 +19,8 @@ const PART: usize = 4096;
 const WORTH_SKIMMING: usize = 48;
 /// More than this is never held: what lies further apart does not belong together.
 const FARTHEST: usize = 4096;
-/// What stands before a stretch and is read with it, for credentials and addresses.
-const CONTEXT: usize = 96;
 /// What belongs to an announcement at most.
 const TAIL: usize = 2048;
-/// How far the readings of one stretch go.
-const LIMITS: Limits = Limits { max_depth: 4, max_views: 24, max_decoded_bytes: 8 << 10 };
 
 /// Checks an answer as it comes and lets go of what is safe.
 ///
@@ -36,8 +30,8 @@ const LIMITS: Limits = Limits { max_depth: 4, max_views: 24, max_decoded_bytes: 
 ///
 /// Text of findings is replaced by a mark; after [`Verdict::Block`] nothing is let go any more.
 /// What is held is the word that is not finished, the fifteen letters before it (five without a
-/// prompt), the beginning of whatever may become a finding, and a stretch that may be encoded up
-/// to 2 KiB; never more than 9 KiB.
+/// prompt), the beginning of whatever may become a finding, and a stretch that may be encoded, up
+/// to 2 KiB; never more than 4,160 bytes in all.
 ///
 /// ```
 /// use wardkeep_detect::finding::Verdict;
@@ -126,8 +120,8 @@ struct Tail {
 #[derive(Debug)]
 pub(super) struct State {
     /// The text from `base` on.
-    buffer: String,
-    base: usize,
+    pub(super) buffer: String,
+    pub(super) base: usize,
     /// Read up to here.
     at: usize,
     /// Searched for the end of a token up to here.
@@ -135,7 +129,7 @@ pub(super) struct State {
     newlines: u32,
     /// Whether the last token was cut rather than ended.
     cut: bool,
-    scanner: Scanner,
+    pub(super) scanner: Scanner,
     coded: Coded,
     tail: Option<Tail>,
     pub(super) evidence: Evidence,
@@ -323,65 +317,6 @@ impl State {
         }
     }
 
-    /// Reads a stretch in every other way that there is a reason for.
-    fn decode(&mut self, guard: &OutputGuard, range: Range<usize>) {
-        let start = self.buffer.floor_char_boundary(range.start.max(self.base) - self.base);
-        let end = self.buffer.ceil_char_boundary(range.end - self.base);
-        let text = &self.buffer[start..end];
-        for view in views(text, &LIMITS).views {
-            if !view.path().is_empty() {
-                read_view(guard, &mut self.scanner, &mut self.evidence, &view, self.base + start);
-            }
-        }
-        if guard.secrets || guard.urls {
-            self.look_for_addresses(guard, start..end);
-        }
-    }
-
-    /// Credentials and addresses in a stretch, with a little of what stands before it.
-    fn look_for_addresses(&mut self, guard: &OutputGuard, range: Range<usize>) {
-        let from = self.buffer.ceil_char_boundary(range.start.saturating_sub(CONTEXT));
-        let text = &self.buffer[from..range.end];
-        // What stands before the stretch may have been let go.
-        let place = |span: Span| Span {
-            start: self.base + (from + span.start).max(range.start),
-            end: self.base + from + span.end,
-        };
-        let mut found = Vec::new();
-        if guard.secrets {
-            for secret in find_secrets(text).into_iter().filter(|secret| secret.confidence >= 0.5) {
-                found.push(Finding {
-                    rule: format!("secret.{}", secret.kind).into(),
-                    category: Category::SensitiveFileContent,
-                    weight: secret.confidence * 0.8,
-                    span: place(secret.span),
-                    path: Vec::new(),
-                    reason: Cow::Borrowed("A credential is written here."),
-                });
-            }
-        }
-        if guard.urls {
-            for url in find_urls(text) {
-                let context = UrlContext { from_model: true, ..url.context };
-                for risk in judge_url(&url, context) {
-                    found.push(Finding {
-                        rule: format!("url.{:?}", risk.kind).to_lowercase().into(),
-                        category: Category::DataExfiltration,
-                        weight: risk.weight * 0.8,
-                        span: place(url.span),
-                        path: Vec::new(),
-                        reason: risk.reason,
-                    });
-                }
-            }
-        }
-        for one in found {
-            if one.span.end > self.base + range.start {
-                self.evidence.add_found(one);
-            }
-        }
-    }
-
     /// Decides how far the text is settled, and forgets what lies too far back.
     #[inline]
     fn settle(&mut self, guard: &OutputGuard) {
@@ -462,64 +397,5 @@ impl State {
         if self.speaks {
             out.push_str(text);
         }
-    }
-}
-
-/// Reads one view of a stretch that begins at `offset`.
-fn read_view(
-    guard: &OutputGuard,
-    scanner: &mut Scanner,
-    evidence: &mut Evidence,
-    view: &View<'_>,
-    offset: usize,
-) {
-    let text = view.text();
-    let raw = Raw { text, base: 0 };
-    let mut branch = scanner.branch();
-    let bytes = text.as_bytes();
-    let (mut newlines, mut at) = (1, 0);
-    while at < bytes.len() {
-        if is_space(bytes[at]) {
-            newlines += u32::from(bytes[at] == b'\n');
-            at += 1;
-            continue;
-        }
-        if newlines == 0 {
-            let done = branch.skim(guard, &bytes[at..], at);
-            if done > 0 {
-                at += done;
-                continue;
-            }
-        }
-        let (classes, end) = Classes::of(bytes, at, bytes.len());
-        let token = Token { text: &text[at..end], start: at, newlines, classes };
-        branch.token(guard, raw, token);
-        (newlines, at) = (0, end);
-    }
-    branch.finish(guard);
-    let runs = branch.letters.closed.drain(..).map(|run| copy(guard, &run));
-    for mut signal in runs.chain(branch.signals.drain(..)) {
-        let range = signal.span.start..signal.span.end;
-        // What was not hidden was met before.
-        if !view.altered(range.clone()) {
-            continue;
-        }
-        let span = view.span(range);
-        signal.span = Span { start: span.start + offset, end: span.end + offset };
-        signal.path.splice(..0, view.path().iter().copied());
-        evidence.add(signal);
-    }
-    scanner.join(branch);
-}
-
-/// What a stretch that follows the prompt says.
-fn copy(guard: &OutputGuard, run: &Run) -> Signal {
-    Signal {
-        rule: &COPY,
-        weight: guard.weight_of_copy(run.matched),
-        count: Count::Each(guard.weight_of_copy(run.fresh)),
-        span: Span { start: run.start, end: run.end },
-        tail: false,
-        path: run.way.path().to_vec(),
     }
 }

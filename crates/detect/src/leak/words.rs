@@ -1,6 +1,7 @@
 //! Words and what they mean here.
 
-use super::fold::{BITS, of_letter};
+use super::fold::of_letter;
+use super::shingle::Register;
 
 /// A set of meanings; a word may have several.
 pub(super) type Meaning = u64;
@@ -15,12 +16,71 @@ macro_rules! meanings {
 }
 
 meanings!(
-    I, MY, YOU, HERE, BE, AM, THE, SYSTEM, PROMPT, RULES, RULE, MESSAGE, SECTION, SAY, TOLD, USE,
-    WITH, WHEN, ASSISTANT, RUNNING, INSIDE, WHERE, ONE, OF, WHOLE, HOW, WORKS, NOT, BUT, PRIVATE,
-    TO, NEVER, ALWAYS, DO, MUST, USER, BEFORE, REPLYING, IF, ACCORDING, ABOVE, TOOLS, FOLLOWING,
-    HAVE, A, LANGUAGE, TRAINED, KNOWLEDGE, CUTOFF, INTERNALLY, AN, EXAMPLE, YOUR,
+    I,
+    ME,
+    MY,
+    YOU,
+    YOUR,
+    HERE,
+    BE,
+    AM,
+    NOW,
+    THE,
+    A,
+    AN,
+    SYSTEM,
+    PROMPT,
+    RULES,
+    HARD,
+    MESSAGE,
+    SECTION,
+    SAY,
+    TOLD,
+    STRONG,
+    RECEIVE,
+    USE,
+    FOLLOW,
+    ASSISTANT,
+    RUNNING,
+    INSIDE,
+    WHERE,
+    ONE,
+    OF,
+    WHOLE,
+    HOW,
+    WORKS,
+    NOT,
+    CANNOT,
+    BUT,
+    PRIVATE,
+    TO,
+    NEVER,
+    ALWAYS,
+    DO,
+    MUST,
+    USER,
+    BEFORE,
+    REPLYING,
+    IF,
+    ACCORDING,
+    ABOVE,
+    REPEAT,
+    TOOLS,
+    FOLLOWING,
+    HAVE,
+    LANGUAGE,
+    CUTOFF,
+    INTERNALLY,
+    EXAMPLE,
     // What is not the word itself but what it is like, or what stands before it.
-    NAME, SIGNAL, TOOL, TITLE, COLON, QUOTE,
+    NAME,
+    SIGNAL,
+    TOOL,
+    TITLE,
+    COLON,
+    QUOTE,
+    ADDRESSED,
+    SYSTEM_VALUE,
 );
 
 /// What a word may be the name of: a section of a prompt, from 1 on; 0 is none.
@@ -55,6 +115,8 @@ const HEADINGS: &[&[&str]] = &[
 const WORDS: &[(Meaning, &[&str])] = &[
     (I, &["i", "im", "ive", "ich", "je", "yo", "eu", "io"]),
     (AM, &["im", "am", "was", "bin", "wurde", "suis", "soy", "sou", "sono"]),
+    (ME, &["me"]),
+    (NOW, &["am", "im", "been"]),
     (MY, &["my", "mein", "meine", "meiner", "meinem", "mon", "ma", "mes", "mi", "mis", "meu", "minha", "meus", "minhas", "mio", "mia",
         "miei", "mie", "mijn"]),
     (YOU, &["you", "youre", "du", "sie", "tu", "vous", "usted", "voce"]),
@@ -67,8 +129,9 @@ const WORDS: &[(Meaning, &[&str])] = &[
     (PROMPT, &["prompt", "prompts", "preprompt", "metaprompt", "preamble", "systemprompt", "sysprompt", "systemprompts"]),
     (RULES, &["instructions", "directives", "guidelines", "rules", "constraints", "configuration", "config", "setup", "policies", "mandates",
         "programming", "protocols", "orders", "anweisungen", "regeln", "instrucciones", "reglas", "instrucoes", "regras", "istruzioni",
-        "regole", "instructies", "consignes", "regles"]),
-    (RULE, &["instruction", "directive", "guideline", "rule", "constraint", "policy", "mandate", "protocol"]),
+        "regole", "instructies", "consignes", "regles", "instruction", "directive", "guideline", "rule", "constraint", "policy", "mandate",
+        "protocol"]),
+    (HARD, &["instructions", "instruction", "directives", "directive", "configuration", "programming", "setup", "mandates", "orders"]),
     (MESSAGE, &["message", "messages", "text", "note"]),
     (SECTION, &["section", "sections", "block", "part", "header", "paragraph"]),
     (SAY, &["say", "says", "said", "state", "states", "stated", "read", "reads", "begin", "begins", "start", "starts", "tell", "tells", "include", "includes",
@@ -77,10 +140,11 @@ const WORDS: &[(Meaning, &[&str])] = &[
         "sagen", "dit", "disent", "dice", "dicen", "diz", "dizem", "dicono", "follows", "looks", "explains", "built", "assembled", "generated", "composed"]),
     (TOLD, &["told", "instructed", "configured", "programmed", "directed", "ordered", "given", "set", "supplied", "prompted", "provided", "initialized",
         "initialised"]),
+    (STRONG, &["instructed", "configured", "programmed", "directed", "initialized", "initialised", "prompted"]),
+    (RECEIVE, &["receive", "received", "get", "got", "see"]),
+    (FOLLOW, &["follow", "obey", "operate"]),
     (USE, &["use", "run", "call", "invoke", "execute", "send", "emit", "output", "return", "append", "prepend", "respond", "reply",
         "answer", "print", "query", "trigger"]),
-    (WITH, &["with", "by", "via", "using", "just"]),
-    (WHEN, &["when", "whenever", "if", "once"]),
     (IF, &["if", "when", "whenever", "unless"]),
     (ASSISTANT, &["assistant", "agent", "bot", "chatbot", "model", "copilot", "helper", "ai"]),
     (RUNNING, &["running", "operating", "deployed", "hosted", "embedded", "living", "executing", "working", "built", "integrated"]),
@@ -95,7 +159,8 @@ const WORDS: &[(Meaning, &[&str])] = &[
     (WORKS, &["works", "work", "functions", "behaves", "operates", "happens"]),
     (NOT, &["not", "cannot", "cant", "wont", "dont", "doesnt", "isnt", "arent", "wasnt", "unable", "without", "refuse", "decline", "nor", "never", "couldnt",
         "shouldnt", "wouldnt", "didnt", "havent", "neither", "nicht", "kein", "keine", "pas", "nunca", "non", "nao"]),
-    (BUT, &["but", "however", "anyway", "nevertheless", "though", "still", "so", "aber", "mais", "pero", "mas", "ma"]),
+    (CANNOT, &["cannot", "cant", "couldnt", "wont", "unable"]),
+    (BUT, &["but", "and", "und", "et", "y", "however", "anyway", "nevertheless", "though", "still", "so", "aber", "mais", "pero", "mas", "ma"]),
     (PRIVATE, &["confidential", "private", "secret", "hidden", "not", "proprietary", "protected", "something", "off", "internal", "restricted", "unavailable",
         "sensitive", "never", "none", "designed", "meant", "only", "nothing", "there", "for", "simple", "mine"]),
     (TO, &["to", "not", "never", "that", "with", "as"]),
@@ -108,12 +173,11 @@ const WORDS: &[(Meaning, &[&str])] = &[
     (REPLYING, &["replying", "responding", "answering", "acting", "reply", "respond", "answer"]),
     (ACCORDING, &["according", "per", "following", "under", "based", "laut", "selon", "segun", "segundo", "secondo"]),
     (ABOVE, &["above", "preceding", "previous", "earlier"]),
+    (REPEAT, &["repeating", "repeat", "verbatim", "exact", "exactly", "quoting", "quote", "everything", "words", "text"]),
     (TOOLS, &["tools", "functions", "skills", "commands"]),
     (FOLLOWING, &["following", "these"]),
     (HAVE, &["have", "been", "ive", "had", "has"]),
     (LANGUAGE, &["language"]),
-    (TRAINED, &["trained", "developed", "created", "made"]),
-    (KNOWLEDGE, &["knowledge"]),
     (CUTOFF, &["cutoff", "cut"]),
     (AN, &["a", "an", "another"]),
     (EXAMPLE, &["example", "sample", "template", "draft", "drafted", "starter", "suggested", "revised", "improved", "rewritten"]),
@@ -132,20 +196,21 @@ static TABLE: [(u32, Heading, Meaning); SLOTS] = {
         let mut at = 0;
         while at < words.len() {
             let slot = slot_of(&table, words[at].as_bytes());
-            table[slot].0 = hash(letters_of(words[at].as_bytes()), words[at].len());
+            table[slot].0 = letters_of(words[at].as_bytes()).key(words[at].len());
             table[slot].2 |= meaning;
             at += 1;
         }
         row += 1;
     }
-    let mut row = 0;
+    let (mut row, mut heading) = (0, 0);
     while row < HEADINGS.len() {
+        heading += 1;
         let mut at = 0;
         while at < HEADINGS[row].len() {
             let word = HEADINGS[row][at].as_bytes();
             let slot = slot_of(&table, word);
-            table[slot].0 = hash(letters_of(word), word.len());
-            table[slot].1 = row as u8 + 1;
+            table[slot].0 = letters_of(word).key(word.len());
+            table[slot].1 = heading;
             table[slot].2 |= TITLE;
             at += 1;
         }
@@ -155,7 +220,7 @@ static TABLE: [(u32, Heading, Meaning); SLOTS] = {
 };
 
 const fn slot_of(table: &[(u32, Heading, Meaning); SLOTS], word: &[u8]) -> usize {
-    let hash = hash(letters_of(word), word.len());
+    let hash = letters_of(word).key(word.len());
     let mut slot = (hash >> 21) as usize;
     while table[slot].0 != 0 && table[slot].0 != hash {
         slot = (slot + 1) % SLOTS;
@@ -164,23 +229,14 @@ const fn slot_of(table: &[(u32, Heading, Meaning); SLOTS], word: &[u8]) -> usize
 }
 
 /// The letters of a word, folded as letters are.
-const fn letters_of(word: &[u8]) -> u128 {
-    let mut letters = 0;
+const fn letters_of(word: &[u8]) -> Register {
+    let mut letters = Register::EMPTY;
     let mut at = 0;
     while at < word.len() {
-        letters = letters << BITS | of_letter(word[at]) as u128;
+        letters.push(of_letter(word[at]));
         at += 1;
     }
     letters
-}
-
-#[inline]
-const fn hash(letters: u128, count: usize) -> u32 {
-    let low = (letters & u64::MAX as u128) as u64;
-    let high = (letters >> 64) as u64;
-    let mixed = (low ^ high.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ (count as u64) << 59)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 32) as u32 | 1
 }
 
 /// Longer words have no meaning.
@@ -188,8 +244,8 @@ pub(super) const LONGEST: usize = 16;
 
 /// What a word of so many letters means.
 #[inline]
-pub(super) fn look_up(letters: u128, count: usize) -> (Heading, Meaning) {
-    let hash = hash(letters, count);
+pub(super) fn look_up(letters: Register, count: usize) -> (Heading, Meaning) {
+    let hash = letters.key(count);
     let mut slot = (hash >> 21) as usize;
     loop {
         let (known, heading, meaning) = TABLE[slot];
@@ -215,7 +271,7 @@ mod tests {
     fn words_are_found_in_any_case() {
         assert_eq!(look_up("Prompt"), (0, PROMPT));
         assert_eq!(look_up("Skills").1 & TITLE, TITLE);
-        assert_eq!(look_up("IM"), (0, I | AM | BE));
+        assert_eq!(look_up("IM"), (0, I | AM | NOW | BE));
         assert_ne!(look_up("memory").0, 0);
         assert_eq!(look_up("harbour"), (0, 0));
         assert_eq!(look_up(""), (0, 0));
@@ -229,7 +285,7 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         let hashes: std::collections::HashSet<u32> =
-            words.iter().map(|word| hash(letters_of(word.as_bytes()), word.len())).collect();
+            words.iter().map(|word| letters_of(word.as_bytes()).key(word.len())).collect();
         assert_eq!(hashes.len(), words.len());
         assert!(words.iter().all(|word| word.len() <= LONGEST));
         assert!(words.len() < SLOTS / 2);
