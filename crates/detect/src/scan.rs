@@ -19,6 +19,8 @@ mod heaviest;
 
 /// Findings that weigh less are not reported.
 const LEAST: f32 = 0.15;
+/// What encoded text that was not decoded counts for.
+const LIMITS: f32 = 0.25;
 /// What a rule that matched under an encoding counts for in addition.
 const ENCODED: f32 = 0.3;
 
@@ -134,6 +136,7 @@ impl Detector {
             }
         }
         hidden(&views, &mut findings);
+        limits(&views, text, &mut findings);
         secrets_and_urls(text, channel, &mut findings);
         let mut findings = findings.finish();
         // Where more was found than is kept, what is not kept might not be allowed.
@@ -253,6 +256,22 @@ fn has_canary(text: &str, span: Span) -> bool {
             && word.iter().filter(|byte| byte.is_ascii_uppercase()).count() >= 4
             && !word.iter().any(u8::is_ascii_lowercase)
     })
+}
+
+/// More was encoded than is decoded: what is left might hide something. The text itself was read to
+/// its end all the same.
+fn limits(views: &Views<'_>, text: &str, findings: &mut Heaviest) {
+    if views.truncated {
+        let span = Span { start: 0, end: text.len() };
+        findings.add(LIMITS, span, || Finding {
+            rule: Cow::Borrowed("decode.limits"),
+            category: Category::EncodedPayload,
+            weight: LIMITS,
+            span,
+            path: Vec::new(),
+            reason: Cow::Borrowed("More is encoded here than was decoded."),
+        });
+    }
 }
 
 /// Text that a reader cannot see.

@@ -115,6 +115,7 @@ struct FileJson<'a> {
     score: f32,
     findings: Vec<FindingJson>,
     unread: Option<&'a str>,
+    binary: bool,
 }
 
 #[derive(Serialize)]
@@ -163,6 +164,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
                 .map(|one| FindingJson::new(one, &file.text, allowed.as_ref()))
                 .collect(),
             unread: file.unread.as_deref(),
+            binary: file.binary,
         })
         .collect();
     let answer = Answer { verdict: worst.to_string(), files };
@@ -181,7 +183,9 @@ fn show(context: &mut Context, file: &Scanned, allowed: Option<&Allowed>) {
         Verdict::Suspicious => line.strong("suspicious"),
         Verdict::Block => line.bad("block"),
     };
-    context.ui.answer(line.plain(format!(" ({score:.2})")));
+    let binary =
+        if file.binary { ", no text: only rows of letters in it were scanned" } else { "" };
+    context.ui.answer(line.plain(format!(" ({score:.2}{binary})")));
     for finding in findings {
         let (number, column, text, marks) = excerpt::around(&file.text, finding.span);
         let hidden = if finding.path.is_empty() {

@@ -106,3 +106,27 @@ fn a_sarif_log_describes_every_rule_it_names() {
         assert!(place["region"]["startLine"].as_u64().unwrap() >= 1);
     }
 }
+
+#[test]
+fn what_is_no_text_is_searched_for_letters_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    // Noise that is the same in every run.
+    let mut state = 1u64;
+    let noise: Vec<u8> = (0..4 << 20)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .collect();
+    fs::write(at.join("noise"), &noise).unwrap();
+    let answer: Value = serde_json::from_str(&succeed(at, &["scan", "noise", "--json"])).unwrap();
+    assert_eq!(answer["files"][0]["binary"], true);
+    let hidden = [&noise[..9000], ATTACK.as_bytes(), &noise[..9000]].concat();
+    fs::write(at.join("hidden"), hidden).unwrap();
+    assert_eq!(run(at, &["scan", "hidden"]).code, 1);
+    let wide: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain(ATTACK.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    fs::write(at.join("wide.txt"), wide).unwrap();
+    assert_eq!(run(at, &["scan", "wide.txt"]).code, 1);
+}

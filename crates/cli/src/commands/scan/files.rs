@@ -24,6 +24,8 @@ pub(super) struct Scanned {
     pub(super) scan: Scan,
     /// Why it was not scanned, or not wholly.
     pub(super) unread: Option<String>,
+    /// Whether it is no text: only what can be read in it was scanned.
+    pub(super) binary: bool,
 }
 
 /// Scans everything under `paths`, in the order of their names.
@@ -104,16 +106,57 @@ fn scan_one(detector: &Detector, channel: Channel, path: &Path) -> Scanned {
     let name = path.display().to_string();
     let nothing = Scan { verdict: Verdict::Clean, score: 0.0, findings: Vec::new() };
     match read(path) {
-        Ok((text, unread)) => {
+        Ok((bytes, unread)) => {
+            let (text, binary) = text_of(&bytes);
             let scan = detector.scan(&text, channel);
-            Scanned { name, text, scan, unread }
+            Scanned { name, text, scan, unread, binary }
         }
-        Err(why) => Scanned { name, text: String::new(), scan: nothing, unread: Some(why) },
+        Err(why) => {
+            Scanned { name, text: String::new(), scan: nothing, unread: Some(why), binary: false }
+        }
     }
 }
 
-/// The text of a file, with what is no UTF-8 replaced.
-fn read(path: &Path) -> Result<(String, Option<String>), String> {
+/// How much of a file tells what it is.
+const HEAD: usize = 8 << 10;
+/// Shorter rows of letters in a file that is no text are chance.
+const RUN: usize = 12;
+
+/// The text of a file, and whether it is something else: then only the rows of letters in it.
+/// UTF-16 is told by its mark, and what is no UTF-8 is replaced.
+fn text_of(bytes: &[u8]) -> (String, bool) {
+    let wide: Option<fn([u8; 2]) -> u16> = match bytes {
+        [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => Some(u16::from_be_bytes),
+        _ => None,
+    };
+    if let Some(unit) = wide {
+        let units = bytes[2..].as_chunks::<2>().0.iter().map(|pair| unit(*pair));
+        let text =
+            char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
+        return (text.collect(), false);
+    }
+    if !is_binary(&bytes[..bytes.len().min(HEAD)]) {
+        return (String::from_utf8_lossy(bytes).into_owned(), false);
+    }
+    let mut text = String::new();
+    let readable = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+    for row in bytes.split(|byte| !readable(byte)).filter(|row| row.len() >= RUN) {
+        text.push_str(&String::from_utf8_lossy(row));
+        text.push('\n');
+    }
+    (text, true)
+}
+
+/// Whether a file begins as no text does: with a NUL, or with many bytes that no text has.
+fn is_binary(head: &[u8]) -> bool {
+    let controls = head.iter().filter(|byte| matches!(byte, 0..=8 | 14..=26 | 28..=31)).count();
+    let broken: usize = head.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    head.contains(&0) || (controls + broken) * 10 > head.len()
+}
+
+/// The bytes of a file, and why they are not all.
+fn read(path: &Path) -> Result<(Vec<u8>, Option<String>), String> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().take(LIMIT + 1).read_to_end(&mut bytes).map_err(|error| reason(&error))?;
@@ -129,5 +172,5 @@ fn read(path: &Path) -> Result<(String, Option<String>), String> {
     let cut = bytes.len() as u64 > LIMIT;
     bytes.truncate(usize::try_from(LIMIT).unwrap_or(usize::MAX));
     let unread = cut.then(|| format!("only its first {LIMIT} bytes were scanned"));
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), unread))
+    Ok((bytes, unread))
 }
