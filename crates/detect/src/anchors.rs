@@ -17,7 +17,7 @@ const BUCKETS: u32 = 10;
 /// Places that are looked at at once.
 const STEP: usize = 8;
 /// Literals that wait before others are let go.
-const WAITING: usize = 16;
+const WAITING: usize = 64;
 
 /// Whose literal it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,7 +166,11 @@ pub(crate) fn find(text: &[u8], mut seen: impl FnMut(Whose, Anchor)) {
     let [a, b, c] = SIGNS;
     let (mut at, mut done) = (0, 0);
     while at < text.len() {
-        let sign = memchr::memchr3(a, b, c, &text[at..]).map_or(text.len(), |skip| at + skip);
+        // Where signs are frequent the next is near, and a search not worth setting up.
+        let (near, far) = text[at..].split_at(4.min(text.len() - at));
+        let skip = near.iter().position(|byte| SIGNS.contains(byte));
+        let far = || memchr::memchr3(a, b, c, far).map(|skip| near.len() + skip);
+        let sign = skip.or_else(far).map_or(text.len(), |skip| at + skip);
         done = search.fours(done, sign, &mut seen);
         if sign < text.len() {
             search.sign(sign, &mut seen);

@@ -252,7 +252,7 @@ pub(crate) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        let again = text.len().saturating_mul(4).saturating_add(MAX_URL * 4);
+        let again = text.len().saturating_mul(2).saturating_add(MAX_URL * 4);
         Self { text, read: 0, last: None, again }
     }
 
@@ -377,14 +377,14 @@ fn is_bare_host(raw: &str) -> bool {
         "css", "json", "yml", "yaml", "toml", "sh", "pdf", "c", "h", "cpp", "go",
     ];
     let lone = rest.len() == host.len() && slashes == 0;
-    let service = services::service_of(host).is_some();
+    let service = || services::service_of(host).is_some();
     let letters = last.chars().all(char::is_alphabetic) && last.chars().count() >= 2;
     let address = host.parse::<Ipv4Addr>().is_ok();
     let signs = host.chars().all(|sign| sign.is_alphanumeric() || matches!(sign, '-' | '.'));
     !name.is_empty()
         && signs
         && (letters || address || last.starts_with("xn--"))
-        && (service || slashes == 2 || !(lone && files.contains(&last)))
+        && (slashes == 2 || !(lone && files.contains(&last)) || service())
 }
 
 /// Whether an image or a link surrounds this place: by the signs in front of it.

@@ -228,14 +228,15 @@ fn judge_host(url: &Parts<'_>, add: &mut impl FnMut(UrlRiskKind, f32, &'static s
             } else if is_local(ascii) {
                 add(UrlRiskKind::Internal, 0.3, "a name of the local network");
             }
-            if ascii.split('.').any(|label| label.starts_with("xn--")) {
+            let hyphens = memchr::memchr(b'-', ascii.as_bytes()).is_some();
+            if hyphens && ascii.split('.').any(|label| label.starts_with("xn--")) {
                 add(
                     UrlRiskKind::Punycode,
                     0.3,
                     "an international name, which may look like another",
                 );
             }
-            if unicode.split('.').any(mixes_scripts) {
+            if !unicode.is_ascii() && unicode.split('.').any(mixes_scripts) {
                 add(UrlRiskKind::MixedScript, 0.8, "letters of several scripts stand in one name");
             }
         }

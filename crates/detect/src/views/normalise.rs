@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization as _;
-use unicode_normalization::char::is_combining_mark;
+use unicode_normalization::char::{
+    canonical_combining_class, compose, decompose_compatible, is_combining_mark,
+};
 
 use super::confusable;
 use super::invisible;
@@ -124,6 +126,8 @@ struct Folder<'t> {
     /// Up to here text under an override has been reported.
     overridden: usize,
     confusable: bool,
+    /// Room for one cluster.
+    folded: String,
 }
 
 impl<'t> Folder<'t> {
@@ -138,6 +142,7 @@ impl<'t> Folder<'t> {
             hidden: Vec::new(),
             overridden: 0,
             confusable: false,
+            folded: String::new(),
         }
     }
 
@@ -295,8 +300,8 @@ impl<'t> Folder<'t> {
             self.put(at..end, sign, false);
             return end;
         }
-        if matches!(character, '\u{fdfa}' | '\u{fdfb}') {
-            // A whole phrase in one character, eighteen times as long; no rule needs it.
+        if matches!(character, '\u{fdfa}' | '\u{fdfb}' | '\u{3300}'..='\u{3357}') {
+            // A whole phrase or word in one character, up to eighteen times as long; no rule needs it.
             self.copy(at..end);
             return end;
         }
@@ -338,25 +343,29 @@ impl<'t> Folder<'t> {
                 kept = end;
             }
         }
-        let mut folded = String::new();
+        let mut folded = std::mem::take(&mut self.folded);
+        folded.clear();
         let mut dropped = usize::from(kept < end);
-        for character in self.text[at..kept].nfkc() {
-            match character {
-                '\u{300}'..='\u{36f}'
-                | '\u{1ab0}'..='\u{1aff}'
-                | '\u{1dc0}'..='\u{1dff}'
-                | '\u{20d0}'..='\u{20ff}'
-                | '\u{fe20}'..='\u{fe2f}' => dropped += 1,
-                // Arabic vowel signs and the stretching line.
-                '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{640}' => {}
-                _ if character.is_ascii() => folded.push(character),
-                _ if confusable::concerns(character) => {
-                    self.confusable = true;
-                    folded.push(character);
-                }
-                _ => folded
-                    .extend(character.to_lowercase().filter(|lower| !matches!(lower, '\u{307}'))),
+        let cluster = &self.text[at..kept];
+        let mut fold = |character: char| match character {
+            '\u{300}'..='\u{36f}'
+            | '\u{1ab0}'..='\u{1aff}'
+            | '\u{1dc0}'..='\u{1dff}'
+            | '\u{20d0}'..='\u{20ff}'
+            | '\u{fe20}'..='\u{fe2f}' => dropped += 1,
+            // Arabic vowel signs and the stretching line.
+            '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{640}' => {}
+            _ if character.is_ascii() => folded.push(character),
+            _ if confusable::concerns(character) => {
+                self.confusable = true;
+                folded.push(character);
             }
+            _ => {
+                folded.extend(character.to_lowercase().filter(|lower| !matches!(lower, '\u{307}')))
+            }
+        };
+        if !normal_form(cluster, &mut fold) {
+            cluster.nfkc().for_each(fold);
         }
         // Accents on their own are a space with a mark.
         if folded.starts_with(' ') && self.repeats_space(b' ') {
@@ -379,6 +388,7 @@ impl<'t> Folder<'t> {
         } else {
             self.put(at..end, &folded, disguised || dropped > 0);
         }
+        self.folded = folded;
         end
     }
 
@@ -417,6 +427,37 @@ impl<'t> Folder<'t> {
             self.hidden.push((at..end + stop, HiddenKind::BidiOverride, text));
         }
     }
+}
+
+/// The normal form of a cluster, where it can be told at once: one character that becomes ASCII, or an
+/// ASCII letter with marks above it.
+fn normal_form(cluster: &str, fold: &mut impl FnMut(char)) -> bool {
+    let mut characters = cluster.chars();
+    let (Some(first), second) = (characters.next(), characters.next()) else { return false };
+    let Some(second) = second else {
+        let mut ascii = true;
+        decompose_compatible(first, |part| ascii &= part.is_ascii());
+        if ascii {
+            decompose_compatible(first, fold);
+        }
+        return ascii;
+    };
+    let above = |mark: char| {
+        canonical_combining_class(mark) == 230
+            && matches!(mark, '\u{300}'..='\u{33f}' | '\u{346}'..='\u{36f}')
+    };
+    if !first.is_ascii_alphabetic() || !above(second) || !characters.all(above) {
+        return false;
+    }
+    // A mark that does not join the letter keeps those behind it from doing so.
+    let (mut letter, mut rest) = (first, cluster.chars().skip(1).peekable());
+    while let Some(joined) = rest.peek().and_then(|mark| compose(letter, *mark)) {
+        letter = joined;
+        rest.next();
+    }
+    fold(letter);
+    rest.for_each(fold);
+    true
 }
 
 /// Letters that normal form leaves as they are, unless a mark follows.
@@ -477,4 +518,35 @@ fn boxed(character: char, next: Option<char>, before: Option<char>) -> Option<ch
         _ => return None,
     };
     char::from_u32(u32::from('A') + letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn normal_form_is_what_unicode_says(
+            cluster in prop_oneof!["\\PC", "[a-zA-Z][\u{300}-\u{370}]{0,4}", "[\u{a0}-\u{ffff}]"]
+        ) {
+            let mut text = String::new();
+            if normal_form(&cluster, &mut |character| text.push(character)) {
+                prop_assert_eq!(text, cluster.nfkc().collect::<String>());
+            }
+        }
+    }
+
+    #[test]
+    fn every_single_character() {
+        let mut buffer = [0; 4];
+        for character in (0..=0x10_ffff).filter_map(char::from_u32) {
+            let cluster: &str = character.encode_utf8(&mut buffer);
+            let mut text = String::new();
+            if normal_form(cluster, &mut |character| text.push(character)) {
+                assert_eq!(text, cluster.nfkc().collect::<String>());
+            }
+        }
+    }
 }

@@ -109,7 +109,7 @@ impl<'s> Pieces<'s> {
             }
             [first, .., before, last] => {
                 let whole = self.run(first.start..last.end)
-                    || (lines.len() > 2 && self.run(first.start..before.end));
+                    || (lines.len() > 2 && self.whole(first.start..before.end, &mut Vec::new()));
                 if !whole {
                     for line in lines.iter().filter(|line| line.len() >= MIN_RUN) {
                         self.run(line.clone());
@@ -128,35 +128,25 @@ impl<'s> Pieces<'s> {
         self.lines.clear();
     }
 
-    /// Tries the alphabets that a run could be of.
+    /// Tries the alphabets that a run could be of, then looks for text inside.
     fn run(&mut self, range: Range<usize>) -> bool {
+        let mut decoded = Vec::new();
+        if self.whole(range.clone(), &mut decoded) {
+            return true;
+        }
+        if decoded.is_empty() {
+            return false;
+        }
         let bytes = &self.source.as_bytes()[range.clone()];
-        let body = bytes.trim_ascii_end();
-        let digits = body.strip_prefix(b"0x").unwrap_or(body);
-        if digits.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
-            return self.decoded(range.clone(), Transform::Hex, &hex(digits));
-        }
-        if body.iter().all(|byte| {
-            matches!(byte, b'A'..=b'Z' | b'2'..=b'7' | b'=') || byte.is_ascii_whitespace()
-        }) && self.decoded(range.clone(), Transform::Base32, &base32(body))
-        {
-            return true;
-        }
-        let whole = base64(bytes, 0);
-        if self.decoded(range.clone(), Transform::Base64, &whole) {
-            return true;
-        }
         // A name or a path before it may have shifted the alphabet, or noise may follow.
         let mut best: Option<String> = None;
-        for phase in 0..4 {
-            let shifted;
-            let decoded = if phase == 0 {
-                &whole
-            } else {
-                shifted = base64(bytes, phase);
-                &shifted
-            };
-            if let Some(stretch) = longest_text(decoded)
+        // Four signs are three bytes: of a short run, not every phase can hold enough.
+        let phases = bytes.len().saturating_sub(MIN_STRETCH * 4 / 3).min(3);
+        for phase in 0..=phases {
+            if phase > 0 {
+                decoded = base64(bytes, phase);
+            }
+            if let Some(stretch) = longest_text(&decoded)
                 && best.as_ref().is_none_or(|text| text.len() < stretch.len())
             {
                 best = Some(stretch.to_owned());
@@ -169,10 +159,30 @@ impl<'s> Pieces<'s> {
         false
     }
 
+    /// Takes a run in that is text as a whole in some alphabet; leaves what it is in Base64 in `decoded`
+    /// if it can be nothing else.
+    fn whole(&mut self, range: Range<usize>, decoded: &mut Vec<u8>) -> bool {
+        let bytes = &self.source.as_bytes()[range.clone()];
+        let body = bytes.trim_ascii_end();
+        let digits = body.strip_prefix(b"0x").unwrap_or(body);
+        if digits.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
+            return self.decoded(range.clone(), Transform::Hex, &hex(digits));
+        }
+        if body.iter().all(|byte| {
+            matches!(byte, b'A'..=b'Z' | b'2'..=b'7' | b'=') || byte.is_ascii_whitespace()
+        }) && self.decoded(range.clone(), Transform::Base32, &base32(body))
+        {
+            return true;
+        }
+        *decoded = base64(bytes, 0);
+        self.decoded(range, Transform::Base64, decoded)
+    }
+
     /// Ascii85 in its frame or without, and the other two alphabets.
     fn base85(&mut self, token: Range<usize>) -> bool {
         let text = &self.source[token.clone()];
-        let framed = text.find("<~").map(|at| at + 2);
+        let tilde = memchr::memchr(b'~', text.as_bytes());
+        let framed = tilde.and_then(|_| text.find("<~")).map(|at| at + 2);
         if let Some(start) = framed
             && let Some(length) = text[start..].find("~>")
             && let Some(bytes) = base85(&text.as_bytes()[start..start + length], &ASCII85)
@@ -275,22 +285,12 @@ const SIXTY_FOUR: [u8; 256] = {
 
 /// Base64 of any alphabet from a phase on; whatever is not of it is passed over.
 fn base64(bytes: &[u8], phase: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len() / 4 * 3 + 3);
     let mut rest = bytes.get(phase..).unwrap_or_default();
+    let mut out = Vec::with_capacity(rest.len() / 4 * 3 + 3);
     let (mut value, mut count) = (0_u32, 0);
-    while !rest.is_empty() {
-        // Four at once, as long as all are of the alphabet.
-        while count == 0
-            && let Some((four, after)) = rest.split_first_chunk::<4>()
-        {
-            let [a, b, c, d] = four.map(|byte| SIXTY_FOUR[usize::from(byte)]);
-            if (a | b | c | d) >= 64 {
-                break;
-            }
-            let group = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
-            let [_, first, second, third] = group.to_be_bytes();
-            out.extend_from_slice(&[first, second, third]);
-            rest = after;
+    loop {
+        if count == 0 {
+            rest = base64_groups(rest, &mut out);
         }
         let Some((byte, after)) = rest.split_first() else { break };
         rest = after;
@@ -314,6 +314,39 @@ fn base64(bytes: &[u8], phase: usize) -> Vec<u8> {
     out
 }
 
+/// Takes groups of four off as long as all are of the alphabet, four of them at once.
+#[inline]
+fn base64_groups<'b>(mut rest: &'b [u8], out: &mut Vec<u8>) -> &'b [u8] {
+    let four = |four: &[u8; 4]| {
+        let [a, b, c, d] = four.map(|byte| SIXTY_FOUR[usize::from(byte)]);
+        let value = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
+        ((a | b | c | d) < 64, value.to_be_bytes())
+    };
+    while let Some((block, after)) = rest.split_first_chunk::<16>() {
+        let mut decoded = [0; 12];
+        let mut good = true;
+        for (group, to) in block.as_chunks::<4>().0.iter().zip(decoded.as_chunks_mut::<3>().0) {
+            let (all, [_, first, second, third]) = four(group);
+            good &= all;
+            *to = [first, second, third];
+        }
+        if !good {
+            break;
+        }
+        out.extend_from_slice(&decoded);
+        rest = after;
+    }
+    while let Some((group, after)) = rest.split_first_chunk::<4>() {
+        let (all, [_, first, second, third]) = four(group);
+        if !all {
+            break;
+        }
+        out.extend_from_slice(&[first, second, third]);
+        rest = after;
+    }
+    rest
+}
+
 fn finish_group(out: &mut Vec<u8>, value: u32, count: u32) {
     match count {
         2 => out.push(value.to_be_bytes()[3] >> 4 | value.to_be_bytes()[2] << 4),
@@ -325,15 +358,39 @@ fn finish_group(out: &mut Vec<u8>, value: u32, count: u32) {
     }
 }
 
+const THIRTY_TWO: [u8; 256] = {
+    let mut table = [255; 256];
+    let mut at = 0_u8;
+    while at < 32 {
+        table[b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[at as usize] as usize] = at;
+        at += 1;
+    }
+    table
+};
+
 fn base32(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() / 8 * 5 + 5);
-    let (mut value, mut count) = (0_u16, 0);
-    for byte in bytes {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'2'..=b'7' => byte - b'2' + 26,
-            _ => continue,
-        };
+    let (mut rest, mut value, mut count) = (bytes, 0_u16, 0);
+    loop {
+        // Eight at once, as long as all are of the alphabet.
+        while count == 0
+            && let Some((eight, after)) = rest.split_first_chunk::<8>()
+        {
+            let digits = eight.map(|byte| THIRTY_TWO[usize::from(byte)]);
+            if digits.iter().fold(0, |any, digit| any | digit) >= 32 {
+                break;
+            }
+            let group = digits.iter().fold(0, |group, digit| group << 5 | u64::from(*digit));
+            let [_, _, _, a, b, c, d, e] = group.to_be_bytes();
+            out.extend_from_slice(&[a, b, c, d, e]);
+            rest = after;
+        }
+        let Some((byte, after)) = rest.split_first() else { break };
+        rest = after;
+        let digit = THIRTY_TWO[usize::from(*byte)];
+        if digit == 255 {
+            continue;
+        }
         value = value << 5 | u16::from(digit);
         count += 5;
         if count >= 8 {
@@ -391,9 +448,29 @@ static Z85: [u8; 256] = digits85(
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
 );
 
+/// Whether the first three groups may be the beginning of text, or of something compressed.
+fn begins_text(start: &[u8; 15], digits: &[u8; 256]) -> bool {
+    let mut out = [0; 12];
+    for (group, to) in start.as_chunks::<5>().0.iter().zip(out.as_chunks_mut::<4>().0) {
+        let value =
+            group.iter().fold(0, |value, byte| value * 85 + u64::from(digits[usize::from(*byte)]));
+        match u32::try_from(value) {
+            Ok(value) if group.iter().all(|byte| digits[usize::from(*byte)] < 85) => {
+                *to = value.to_be_bytes();
+            }
+            _ => return false,
+        }
+    }
+    let broken = std::str::from_utf8(&out).is_err_and(|error| error.error_len().is_some());
+    !broken || out.starts_with(&[0x1f, 0x8b]) || out[0] == 0x78
+}
+
 /// Base85 with the digits of one alphabet; gives up early on what is not text.
 fn base85(bytes: &[u8], digits: &[u8; 256]) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
+    if bytes.first_chunk().is_some_and(|start| !begins_text(start, digits)) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(bytes.len() / 5 * 4 + 4);
     let (mut value, mut count, mut odd) = (0_u64, 0_usize, 0_usize);
     for byte in bytes {
         let digit = digits[usize::from(*byte)];
