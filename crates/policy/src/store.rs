@@ -313,9 +313,20 @@ impl PolicyStore {
     ) -> Result<(Option<Located>, Memory), StoreError> {
         let Ok(key) = key else { return Ok(self.unchecked(workspace, fresh)) };
         Ok(match self.find(key, workspace)? {
-            Some(located) => (Some(located), self.memory(key, located.id)),
+            Some(located) => (Some(located), self.expected(key, located)),
             None => (None, Memory::fresh(fresh)),
         })
+    }
+
+    /// What is remembered of a workspace; nothing can be, where a link makes it two.
+    fn expected(&self, key: &DeviceKey, located: Located) -> Memory {
+        match located.how {
+            How::Confused => {
+                let why = "another workspace was known by this name, and a link stands there now";
+                Memory::lost(located.id, why.to_owned())
+            }
+            _ => self.memory(key, located.id),
+        }
     }
 
     /// Signs a draft, and remembers it. Where what is remembered is lost or was changed, the
@@ -336,7 +347,7 @@ impl PolicyStore {
         let fresh = WorkspaceId::from_random(random);
         let memory = match self.find(&key, workspace) {
             Ok(Some(located)) => {
-                let memory = self.memory(&key, located.id);
+                let memory = self.expected(&key, located);
                 if memory.damaged.is_some() { Memory::fresh(fresh) } else { memory }
             }
             Ok(None) => Memory::fresh(fresh),
@@ -426,7 +437,8 @@ impl PolicyStore {
         if claim == Claim::Signed {
             registry.forget_elsewhere(&place, id);
         }
-        if !registry.add(place, id, claim == Claim::Signed) {
+        let changed = registry.add(place, id, claim == Claim::Signed);
+        if !changed && claim != Claim::Signed {
             return Ok(());
         }
         let path = self.registry_path();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, fstat};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,7 @@ pub struct WorkspaceError {
 #[derive(Debug)]
 pub struct Workspace {
     path: PathBuf,
+    named: PathBuf,
     folder: OwnedFd,
     device: u64,
     inode: u64,
@@ -45,18 +46,25 @@ impl Workspace {
     /// When there is no folder there, or it cannot be read.
     pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
         let failed = |error: io::Error| WorkspaceError { path: path.to_owned(), error };
+        let named = without_dots(&std::path::absolute(path).map_err(failed)?);
         let path = path.canonicalize().map_err(failed)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder =
             rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
         let stat = fstat(&folder).map_err(|errno| failed(errno.into()))?;
-        Ok(Self { path, folder, device: stat.st_dev, inode: stat.st_ino })
+        Ok(Self { path, named, folder, device: stat.st_dev, inode: stat.st_ino })
     }
 
     /// Its path, without links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The path that it was named by, absolute; a link on the way is still in it.
+    #[must_use]
+    pub fn named(&self) -> &Path {
+        &self.named
     }
 
     /// The device that it is on.
@@ -94,6 +102,21 @@ impl Workspace {
     pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, Unread> {
         read_below(&self.folder, name, limit)
     }
+}
+
+/// A path with `.` and `x/..` taken out of its text.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::CurDir => {}
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 /// The id of a workspace: 128 random bits, kept outside of it.

@@ -1,6 +1,7 @@
 //! Which workspace has which id: by path, device and inode, never by anything inside of it.
 
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,8 @@ pub enum How {
     Replaced,
     /// By device and inode: the folder was moved here.
     Moved,
+    /// By two names that belong to different workspaces: a link was put where one of them was.
+    Confused,
 }
 
 /// A workspace that is known.
@@ -39,14 +42,20 @@ pub(super) struct Place {
     path: String,
     device: u64,
     inode: u64,
+    /// The path that it was named by, if a link on the way makes that another one.
+    #[serde(skip)]
+    named: Option<String>,
 }
 
 impl Place {
     pub(super) fn of(workspace: &Workspace) -> Self {
+        let text = |path: &Path| path.as_os_str().as_bytes().escape_ascii().to_string();
+        let named = (workspace.named() != workspace.path()).then(|| text(workspace.named()));
         Self {
-            path: workspace.path().as_os_str().as_bytes().escape_ascii().to_string(),
+            path: text(workspace.path()),
             device: workspace.device(),
             inode: workspace.inode(),
+            named,
         }
     }
 
@@ -77,10 +86,21 @@ impl Default for Registry {
 
 impl Registry {
     /// The path decides before the inode: a folder that is moved over another one is then held
-    /// against what is expected there.
+    /// against what is expected there. So is one that a link stands for: where a workspace was
+    /// known by the name that is used now, that one is expected.
     pub(super) fn find(&self, place: &Place) -> Option<Located> {
-        let by_path = self.workspaces.iter().find(|known| known.place.path == place.path);
-        if let Some(known) = by_path {
+        let real = self.find_real(place);
+        let named = place.named.as_deref().and_then(|named| self.at(named));
+        match (named, real) {
+            (Some(named), Some(real)) if named.id == real.id => Some(real),
+            (Some(named), Some(_)) => Some(Located { id: named.id, how: How::Confused }),
+            (Some(named), None) => Some(Located { id: named.id, how: How::Replaced }),
+            (None, real) => real,
+        }
+    }
+
+    fn find_real(&self, place: &Place) -> Option<Located> {
+        if let Some(known) = self.at(&place.path) {
             let how = if known.place.same_folder(place) { How::Known } else { How::Replaced };
             return Some(Located { id: known.id, how });
         }
@@ -88,8 +108,13 @@ impl Registry {
         Some(Located { id: moved.id, how: How::Moved })
     }
 
+    fn at(&self, path: &str) -> Option<&Known> {
+        self.workspaces.iter().find(|known| known.place.path == path)
+    }
+
     /// Notes a place; says whether anything changed. An id that is there stays unless `anew`.
     pub(super) fn add(&mut self, place: Place, id: WorkspaceId, anew: bool) -> bool {
+        let place = Place { named: None, ..place };
         if let Some(known) = self.workspaces.iter_mut().find(|known| known.place.path == place.path)
         {
             let same = known.place == place && known.id == id;
@@ -103,8 +128,17 @@ impl Registry {
     }
 
     /// Forgets where else a workspace was: it was moved, and its owner signed it where it is now.
+    /// A name that the owner used to sign it stays, and stands for it from now on.
     pub(super) fn forget_elsewhere(&mut self, place: &Place, id: WorkspaceId) {
-        self.workspaces.retain(|known| known.id != id || known.place.path == place.path);
+        let named = place.named.as_ref();
+        for known in &mut self.workspaces {
+            if Some(&known.place.path) == named {
+                known.id = id;
+            }
+        }
+        self.workspaces.retain(|known| {
+            known.id != id || known.place.path == place.path || Some(&known.place.path) == named
+        });
     }
 
     pub(super) fn is_known_version(&self) -> bool {

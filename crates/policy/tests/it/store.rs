@@ -164,3 +164,58 @@ fn a_state_directory_that_cannot_be_written_does_not_gate_the_policy() {
     assert_eq!(checked.verification.state, State::Valid);
     assert_eq!(checked.trouble.len(), 1, "and it is said");
 }
+
+/// A manifest without the part that binds it, as LocalGPT itself writes it.
+fn stripped(manifest: &str) -> String {
+    let end = manifest.find(",\n  \"wardkeep\"").unwrap();
+    format!("{}\n}}", &manifest[..end])
+}
+
+#[test]
+fn a_link_in_place_of_the_workspace_starts_nothing_anew() {
+    let lab = Lab::signed(POLICY);
+    let old = stripped(&lab.manifest());
+    lab.write(format!("{POLICY}- Never touch the payments service.\n"));
+    lab.sign().unwrap();
+    // The agent's copy, with the older policy; its manifest would do in a place of its own.
+    let copy = lab.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    fs::write(copy.join("LocalGPT.md"), POLICY).unwrap();
+    fs::write(copy.join(".localgpt_manifest.json"), &old).unwrap();
+    fs::rename(lab.workspace_path(), lab.path().join("away")).unwrap();
+    std::os::unix::fs::symlink(&copy, lab.workspace_path()).unwrap();
+    assert_eq!(lab.verdict(), (State::TamperDetected, Some("downgrade")));
+    assert_eq!(lab.store.inspect(&lab.workspace()).state, State::TamperDetected);
+    fs::remove_file(copy.join(".localgpt_manifest.json")).unwrap();
+    assert_eq!(lab.verdict(), (State::Unsigned, Some("was-signed-before")));
+    fs::remove_file(copy.join("LocalGPT.md")).unwrap();
+    assert_eq!(lab.verdict(), (State::Missing, Some("was-signed-before")));
+    // The owner may have moved it, and then signs it there.
+    lab.write(POLICY);
+    lab.sign().unwrap();
+    assert_eq!(lab.verdict(), (State::Valid, None));
+    fs::write(copy.join(".localgpt_manifest.json"), old).unwrap();
+    assert_eq!(lab.verdict(), (State::TamperDetected, Some("downgrade")));
+}
+
+#[test]
+fn a_link_from_one_signed_workspace_to_another_is_noticed() {
+    let lab = Lab::signed(POLICY);
+    let other = lab.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("LocalGPT.md"), "# Lax\n").unwrap();
+    let lax = Workspace::open(&other).unwrap();
+    let draft = wardkeep_policy::sign::Draft::read(&lax).unwrap();
+    lab.store.sign(&lax, &draft, &crate::lab::request(), random16(77)).unwrap();
+    fs::rename(lab.workspace_path(), lab.path().join("away")).unwrap();
+    std::os::unix::fs::symlink(&other, lab.workspace_path()).unwrap();
+    assert_eq!(lab.verdict(), (State::TamperDetected, Some("memory-damaged")));
+    // By its own name it is what it was.
+    let checked = lab.store.verify(&Workspace::open(&other).unwrap(), random16(78));
+    assert_eq!(checked.verification.state, State::Valid);
+    // The owner's signature by the link settles it.
+    lab.sign().unwrap();
+    assert_eq!(lab.verdict(), (State::Valid, None));
+    let checked = lab.store.verify(&Workspace::open(&other).unwrap(), random16(79));
+    assert_eq!(checked.verification.state, State::Valid);
+}
