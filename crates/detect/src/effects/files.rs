@@ -279,6 +279,23 @@ const PROGRAMS: &[Program] = &[
         ..PLAIN
     },
     Program {
+        // What they run is told as a command of its own.
+        names: &["strace", "ltrace", "time"],
+        short: "oepsuEf",
+        long: &["--output", "--format"],
+        operands: Operands::None,
+        written: &["-o", "--output"],
+        ..PLAIN
+    },
+    Program {
+        names: &["script"],
+        short: "cEIOBTtom",
+        long: &["--command", "--log-in", "--log-out", "--log-io", "--log-timing"],
+        operands: Operands::All(Access::Write),
+        written: &["-I", "-O", "-B", "-T", "--log-in", "--log-out", "--log-io", "--log-timing"],
+        ..PLAIN
+    },
+    Program {
         names: &["rename", "prename", "file-rename", "mmv"],
         operands: Operands::ButFirst(Access::RenameAway),
         ..PLAIN

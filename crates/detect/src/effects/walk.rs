@@ -295,7 +295,12 @@ fn wrapper_directory(program: &str, words: &[Word]) -> Option<Word> {
 
 /// The words that effects tell of from one on.
 fn told_since(out: &Effects, first: usize) -> HashSet<String> {
-    out.effects[first..].iter().filter_map(told_word).collect()
+    let told = out.effects[first..].iter().filter(|effect| match &effect.kind {
+        // With a space it may be a command to the program rather than a file: `+'w! name'`.
+        EffectKind::File(_, target) => !shown(&target.word).contains(char::is_whitespace),
+        _ => true,
+    });
+    told.filter_map(told_word).collect()
 }
 
 /// The word that an effect tells of.

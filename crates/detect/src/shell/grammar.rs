@@ -282,6 +282,15 @@ impl<'text, 'state> Parser<'text, 'state> {
             }
         } else {
             self.repeated(|parser| parser.list(&[close]));
+            // In quotes the variable is a name that was found, not the pattern.
+            if let [only] = values
+                && only.glob
+                && self.state.can_afford((self.at - start) * 2)
+            {
+                self.rewind(start);
+                self.state.assign(name, &Word { text: None, ..only.clone() });
+                self.inside(Via::Loop, |parser| parser.list(&[close]));
+            }
         }
         self.expect(close);
     }

@@ -213,7 +213,18 @@ fn dispatch(state: &mut State, index: usize, program: &str) {
         "find" | "fd" | "fdfind" => find(state, index, &args),
         "git" => git(state, index, &args),
         "su" | "runuser" | "script" => {
-            if let Some(text) = value_of(&args, &["-c", "--command"]) {
+            // Also behind others: `script -qc`.
+            let joined = || {
+                let at = args.iter().position(|arg| {
+                    let text = arg.text.as_deref().unwrap_or_default();
+                    text.len() > 2
+                        && text.starts_with('-')
+                        && !text.starts_with("--")
+                        && text.ends_with('c')
+                })?;
+                args.get(at + 1).cloned()
+            };
+            if let Some(text) = value_of(&args, &["-c", "--command"]).or_else(joined) {
                 script(state, index, &text, Via::Script);
             }
         }

@@ -436,6 +436,20 @@ fn commands_that_write_protected_files_are_denied() {
             "sudo wardkeep release SOUL.md",
             "wardkeep $x",
             "soulguard apply",
+            // A value of an option is no command that only looks.
+            "wardkeep md sign --workspace status --yes",
+            "wardkeep policy sign -w list --yes",
+            "wardkeep config sign --state-dir help",
+            "wardkeep --state-dir a -w b md sign -w c",
+            "script -qc 'wardkeep md sign' /dev/null",
+            // Files that the wrapper itself writes.
+            "strace -o LocalGPT.md ls",
+            "/usr/bin/time -o LocalGPT.md ls",
+            "script -c ls LocalGPT.md",
+            // Files that the command makes before it copies them.
+            "mkdir d && echo x > d/LocalGPT.md && cp -r d/. .",
+            "mkdir d && echo x > d/LocalGPT.md && mv d/* .",
+            "mkdir -p d; cp notes.md d/LocalGPT.md; rsync -a d/ ./",
         ],
     );
 }
@@ -478,6 +492,13 @@ fn what_cannot_be_told_is_a_warning() {
             "make -f - <<< 'all:; rm LocalGPT.md'",
             "$(which rm) LocalGPT.md",
             "python -c \"f='LocalGPT.md'; open(f,'w')\"",
+            "for f in *.md; do echo x > \"$f\"; done",
+            "for f in ./*.md; do mv \"$f\" \"$f.bak\"; done",
+            "echo x > /proc/$$/cwd/LocalGPT.md",
+            "vim -es -c 'w! LocalGPT.md' -c q notes.md",
+            "vim +'w! LocalGPT.md' notes.md",
+            "emacs --batch --eval '(write-region \"x\" nil \"LocalGPT.md\")'",
+            "sqlite3 x.db '.output LocalGPT.md' .dump",
         ],
     );
 }
@@ -531,6 +552,12 @@ fn ordinary_work_is_no_hit() {
             "wardkeep md verify",
             "wardkeep config show",
             "wardkeep approvals list",
+            "wardkeep --json config show",
+            "wardkeep evidence anchor list",
+            "for f in *.md; do wc -l \"$f\"; done",
+            "for f in sub/*.rs; do sed -i s/a/b/ \"$f\"; done",
+            "time make -j4",
+            "strace -o sub/trace ls",
             "echo done > /dev/null 2>&1",
             "",
         ],

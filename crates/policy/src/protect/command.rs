@@ -95,6 +95,7 @@ pub fn judge_command(
         hits: Vec::new(),
         seen: HashSet::new(),
         links: Vec::new(),
+        made: HashSet::new(),
         resolved: 0,
     };
     let mut places: Vec<Option<Vec<Where>>> = vec![None; effects.directories.len()];
@@ -127,6 +128,8 @@ struct Judge<'a, 'r> {
     seen: HashSet<(Level, String, Span)>,
     /// Links that the command itself makes: where, and to what.
     links: Vec<(PathBuf, PathBuf)>,
+    /// Files that the command itself makes, so that what is copied from where they are is known.
+    made: HashSet<PathBuf>,
     resolved: usize,
 }
 
@@ -348,6 +351,10 @@ impl Judge<'_, '_> {
                 if let Some(denial) = judged.denial() {
                     self.hit(Level::Denied, denial.clone(), Some(effect), effect.span);
                 }
+                let makes = matches!(operation, Operation::Write | Operation::Replace);
+                if makes && self.made.len() < MAX_HITS {
+                    self.made.extend(readings.all().map(|facts| facts.path.clone()));
+                }
             }
             Err(reason) => {
                 let level = if operation.only_reads() { Level::Warned } else { Level::Denied };
@@ -410,6 +417,11 @@ impl Judge<'_, '_> {
         }
     }
 
+    /// Whether a file is there by the time the command needs it.
+    fn will_exist(&self, readings: &Readings) -> bool {
+        readings.literal.exists() || readings.all().any(|facts| self.made.contains(&facts.path))
+    }
+
     /// Whether a source has a file that would come to lie on a protected one.
     fn tree_from(&mut self, effect: &Effect, directory: &PathFacts, source: &Word, base: &Path) {
         let Some(text) = self.literal(source) else {
@@ -430,7 +442,7 @@ impl Judge<'_, '_> {
                 let Ok(below) = path.strip_prefix(&root) else { continue };
                 let inside = format!("{}/{}", text.trim_end_matches('/'), below.display());
                 let there = self.resolve(base, &inside, true);
-                if there.is_ok_and(|there| there.literal.exists()) {
+                if there.is_ok_and(|there| self.will_exist(&there)) {
                     self.judge(effect, Operation::Write, Path::new("/"), &path.to_string_lossy());
                 }
             }

@@ -30,8 +30,15 @@ const CONTROL: [&str; 18] = [
     "daemon",
     "anchor",
 ];
-/// Those of them that may be looked at: `config show`, `approvals list`.
-const LOOKING: [&str; 7] = ["show", "list", "status", "diff", "verify", "audit", "help"];
+/// Groups of which a command may only look: `config show`.
+const GROUPS: [&str; 3] = ["config", "anchor", "daemon"];
+/// What only looks, right behind the name of its group: further on it may be the value of an
+/// option, `sign --workspace show`.
+const LOOKING: [&str; 4] = ["show", "list", "status", "help"];
+
+/// Among so many words that are no options the command is looked for: before it, options may have
+/// values.
+const MOST_OPERANDS: usize = 8;
 
 impl Judge<'_, '_> {
     /// This program's own commands that change protection.
@@ -41,17 +48,17 @@ impl Judge<'_, '_> {
         if !OWN_NAMES.contains(&name.trim_end_matches(".exe")) {
             return;
         }
-        let operands: Vec<&Word> = arguments
-            .iter()
-            .filter(|word| !word.text.as_deref().is_some_and(|text| text.starts_with('-')))
-            .take(4)
-            .collect();
-        let is = |word: &&&Word, list: &[&str]| {
-            word.text.as_deref().is_some_and(|text| list.contains(&text))
+        let is = |word: Option<&Word>, list: &[&str]| {
+            word.and_then(|word| word.text.as_deref()).is_some_and(|text| list.contains(&text))
         };
-        let control = operands.iter().find(|word| is(word, &CONTROL) || word.text.is_none());
-        let looks = operands.iter().any(|word| is(&word, &LOOKING));
-        let Some(command) = control.filter(|_| !looks) else { return };
+        let option = |word: &Word| word.text.as_deref().is_some_and(|text| text.starts_with('-'));
+        let mut operands =
+            arguments.iter().enumerate().filter(|(_, word)| !option(word)).take(MOST_OPERANDS);
+        let control = operands.find(|(at, word)| {
+            let looks = is(Some(word), &GROUPS) && is(arguments.get(at + 1), &LOOKING);
+            word.text.is_none() || is(Some(word), &CONTROL) && !looks
+        });
+        let Some((_, command)) = control else { return };
         let what = format!("{name} {}", command.text.as_deref().unwrap_or("…"));
         let denial = Denial {
             class: Class::ControlPlane,

@@ -178,7 +178,7 @@ impl Judge<'_, '_> {
             let has = glob.components.len() > 1
                 || self
                     .resolve(Path::new("/"), &there.to_string_lossy(), true)
-                    .is_ok_and(|there| there.literal.exists());
+                    .is_ok_and(|there| self.will_exist(&there));
             if fits && has {
                 self.judge(effect, operation, Path::new("/"), &path.to_string_lossy());
             }

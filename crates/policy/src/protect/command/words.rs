@@ -61,6 +61,12 @@ impl Judge<'_, '_> {
                 break;
             }
         }
+        // The directory is computed, the name in it is not: `/proc/$$/cwd/LocalGPT.md`.
+        let last = fold_name(pattern.rsplit('/').next().unwrap_or_default());
+        let found = found.or_else(|| {
+            let (class, shown) = self.set.named(&last).filter(|_| !operation.only_reads())?;
+            Some((class, shown.to_owned()))
+        });
         if let Some((class, shown)) = found {
             let why = format!("a computed name may be `{shown}`");
             self.warn(class, &shown, why, Some(effect), effect.span);
