@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use memchr::memmem;
-use wardkeep_evidence::record::Payload;
+use wardkeep_evidence::record::{Payload, RecordType};
 use wardkeep_policy::audit::{Action, AuditError, Locked, Reconciled, reconcile};
 use wardkeep_policy::hash::LineHash;
 
@@ -126,6 +126,9 @@ fn newest(folder: &Folder) -> Option<Expected> {
 /// together, `Err` if the entry never reached the log.
 fn entry(text: &[u8]) -> Option<Result<Expected, ()>> {
     let line = parse_line(text)?;
+    if line.record.kind != RecordType::GuardDecision {
+        return None;
+    }
     let Payload::Inline(content) = &line.record.payload else { return None };
     let content = content.as_object()?;
     if content.get("kind")?.as_str()? != KIND {

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use wardkeep_evidence::json::{Object, Value};
+use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_monitor::journal::Clock;
 use wardkeep_monitor::policy::{About, Ask, Compared, Desk, Started, compare, watched_files};
-use wardkeep_monitor::store::{Store, StoreConfig};
+use wardkeep_monitor::store::{Event, Store, StoreConfig};
 use wardkeep_monitor::watch::Watch;
 use wardkeep_policy::audit::{Action, Chain, Line, Report, Source, read};
 use wardkeep_policy::block::HARDCODED_SECURITY_SUFFIX;
@@ -152,6 +154,44 @@ fn a_truncated_or_rewritten_log_is_caught_by_the_journal() {
     assert_eq!(lab.report().summary.chain, Chain::Intact);
     let differences = lab.compared().differences;
     assert_eq!((differences.missing.len(), differences.unknown.as_slice()), (6, &[1][..]));
+}
+
+#[test]
+fn a_recovery_that_recovers_nothing_is_told() {
+    let lab = Lab::signed();
+    let forged = wardkeep_policy::audit::Event::new(Action::ChainRecovery, Source::AuditSystem)
+        .detail("The owner looked at all of this");
+    wardkeep_policy::audit::append(&lab.log(), &forged, now()).unwrap();
+    assert_eq!(lab.report().summary.chain, Chain::Intact);
+    assert_eq!(lab.compared().differences.unknown, [2]);
+    // Behind a damaged line it is ours; the damage is told.
+    let lab = Lab::signed();
+    let mut bytes = fs::read(lab.log()).unwrap();
+    bytes.extend_from_slice(b"damage\n");
+    fs::write(lab.log(), bytes).unwrap();
+    lab.start(Source::SessionStart);
+    assert_eq!(lab.compared().differences.unknown, [2]);
+}
+
+#[test]
+fn a_record_of_another_type_is_no_entry() {
+    let lab = Lab::signed();
+    let previous = fs::read_to_string(lab.log()).unwrap();
+    let previous = wardkeep_policy::hash::LineHash::of(previous.trim_end().as_bytes());
+    let line = format!(
+        r#"{{"ts":"2026-02-09T14:30:00Z","action":"signed","content_sha256":null,"prev_entry_sha256":"{previous}","source":"cli","detail":null}}"#
+    );
+    let mut content = Object::default();
+    content.push("kind", Value::from("audit"));
+    content.push("line", Value::from(line.clone()));
+    content.push(
+        "sha256",
+        Value::from(wardkeep_policy::hash::LineHash::of(line.as_bytes()).to_string()),
+    );
+    let event = Event::new(RecordType::ToolCall, Principal::Tool, Value::Object(content));
+    lab.store.append(event).unwrap();
+    assert!(!lab.start(Source::SessionStart).written[0].repaired);
+    assert_eq!(lab.actions().len(), 2);
 }
 
 #[test]

@@ -401,8 +401,8 @@ fn next_line(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<Optio
 pub struct Reconciled {
     /// Hashes that the journal has and the log has not, or not in their order.
     pub missing: Vec<LineHash>,
-    /// Lines of the log that the journal does not know, or not in that place; recoveries are not
-    /// among them.
+    /// Lines of the log that the journal does not know, or not in that place; a recovery behind a
+    /// damaged line is not among them.
     pub unknown: Vec<u64>,
 }
 
@@ -423,7 +423,10 @@ pub fn reconcile(path: &Path, expected: &[LineHash]) -> Result<Reconciled, Audit
     let places: HashMap<LineHash, usize> =
         expected.iter().enumerate().map(|(place, hash)| (*hash, place)).collect();
     let mut next = 0;
+    let mut after_damage = false;
     scan(path, |row| {
+        let recovers =
+            std::mem::replace(&mut after_damage, matches!(row.line, Line::Corrupted { .. }));
         match places.get(&row.hash) {
             Some(&place) if place >= next => {
                 result.missing.extend(&expected[next..place]);
@@ -432,7 +435,10 @@ pub fn reconcile(path: &Path, expected: &[LineHash]) -> Result<Reconciled, Audit
             }
             // A line that stands there before, or too late.
             Some(_) => {}
-            None if matches!(&row.line, Line::Entry(entry) if entry.action == Action::ChainRecovery) =>
+            // Only behind a damaged line, which is told itself: elsewhere there is nothing to
+            // recover from, and anybody can write one.
+            None if recovers
+                && matches!(&row.line, Line::Entry(entry) if entry.action == Action::ChainRecovery) =>
             {
                 return;
             }
