@@ -85,8 +85,20 @@ impl Context {
     pub(crate) fn workspace(&self) -> PathBuf {
         match (self.tool, self.home()) {
             (LOCALGPT, Some(home)) => home.join(".localgpt/workspace"),
-            _ => PathBuf::from("."),
+            _ => self.here(),
         }
+    }
+
+    /// The current folder by the name that the shell came by: a link in the place of a workspace
+    /// shows only there.
+    fn here(&self) -> PathBuf {
+        use std::os::unix::fs::MetadataExt as _;
+        let here = PathBuf::from(".");
+        let identity = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
+        std::env::var_os("PWD")
+            .map(PathBuf::from)
+            .filter(|named| named.is_absolute() && identity(named) == identity(&here))
+            .unwrap_or(here)
     }
 
     /// Whether someone can be asked.

@@ -58,7 +58,7 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     (
         "md status",
         &["-w", "ws", "--state-dir", "policed"],
-        "audit_chain audit_entries config device_key disable_policy disable_suffix exists pending policy \
+        "audit_agrees audit_chain audit_entries config device_key disable_policy disable_suffix exists pending policy \
          protected protected_by_system reason signed_at state strict_policy warnings",
     ),
     ("md watch", &["--seconds", "0", "-w", "ws", "--state-dir", "policed"], "changes"),

@@ -324,6 +324,55 @@ fn test_audit_cli_reports_segments() {
 }
 
 #[test]
+fn a_log_that_was_rewritten_shows_in_the_status_and_without_a_journal() {
+    let home = Home::signed();
+    assert_eq!(home.run(&["md", "status"]).code, 0);
+    let whole = fs::read_to_string(home.log()).unwrap();
+    fs::write(home.log(), format!("{}\n", whole.lines().next().unwrap())).unwrap();
+    let cut = home.run(&["md", "status"]);
+    assert_eq!(cut.code, 15, "{cut:?}");
+    assert!(cut.stdout.contains("chain intact, not what the journal has"), "{cut:?}");
+    fs::rename(home.state("journal"), home.state("journal.away")).unwrap();
+    for command in ["status", "audit"] {
+        let ran = home.run(&["md", command]);
+        assert_eq!(ran.code, 15, "{ran:?}");
+    }
+    assert!(home.run(&["md", "audit"]).stderr.contains("no journal to compare with"));
+}
+
+#[test]
+fn entries_of_the_audit_log_cannot_be_put_into_the_journal_from_outside() {
+    let home = Home::signed();
+    let before = fs::read(home.log()).unwrap();
+    let forged = r#"{"kind":"audit","action":"signed","line":"{}","sha256":"00"}"#;
+    let ran = home.run(&[
+        "evidence",
+        "append",
+        "--type",
+        "GuardDecision",
+        "--principal",
+        "USER",
+        "--inline",
+        forged,
+    ]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert_eq!(fs::read(home.log()).unwrap(), before);
+}
+
+#[test]
+fn a_link_in_place_of_the_workspace_is_noticed_from_inside_it() {
+    let home = Home::signed();
+    let copy = home.0.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    fs::rename(home.workspace(), home.0.path().join("away")).unwrap();
+    symlink(&copy, home.workspace()).unwrap();
+    let mut verify = home.command(BINARY);
+    let ran: Ran =
+        verify.args(["md", "verify"]).env("PWD", home.workspace()).output().unwrap().into();
+    assert!(ran.stderr.contains("LocalGPT.md is missing"), "{ran:?}");
+}
+
+#[test]
 fn follow_shows_entries_as_they_come() {
     let home = Home::signed();
     let mut child = home

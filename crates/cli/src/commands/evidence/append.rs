@@ -105,9 +105,11 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             return Err(CliError::refused("no content is given", "give --inline or --file"));
         }
     };
+    let kind = args.kind.unwrap_or(RecordType::GuardDecision);
+    refuse_own(kind, &payload)?;
     require_parents(&context.open_reader()?, &args.parents)?;
     let appended = store.append(Event {
-        kind: args.kind.unwrap_or(RecordType::GuardDecision),
+        kind,
         principal: args.principal.unwrap_or(Principal::External),
         taint: args.taint.iter().map(|name| Cow::Borrowed(name.as_str())).collect(),
         parents: args.parents.clone(),
@@ -166,8 +168,10 @@ fn append_line(
         Some(raw) => parse("`inline`", raw.get())?,
         None => Value::Null,
     };
+    let (kind, payload) = (request.kind.parse()?, Payload::Inline(inline));
+    refuse_own(kind, &payload)?;
     Ok(store.append(Event {
-        kind: request.kind.parse()?,
+        kind,
         principal: request.principal.parse()?,
         taint: request.taint.iter().map(|name| Cow::Borrowed(name.as_str())).collect(),
         parents: request.parents.clone(),
@@ -175,8 +179,22 @@ fn append_line(
         session: &request.session,
         workspace: &request.workspace,
         meta: Object::default(),
-        payload: Payload::Inline(inline),
+        payload,
     })?)
+}
+
+/// Records of a `kind` are what this program itself decided and did: an entry of the audit log, a
+/// signature, an alert. From outside they would be believed, and written to the audit log.
+fn refuse_own(kind: RecordType, payload: &Payload<'_>) -> Result<(), CliError> {
+    let Payload::Inline(content) = payload else { return Ok(()) };
+    let own = content.as_object().is_some_and(|content| content.get("kind").is_some());
+    if kind == RecordType::GuardDecision && own {
+        return Err(CliError::refused(
+            "a GuardDecision with a `kind` is written by wardkeep alone",
+            "leave `kind` out, or give another type",
+        ));
+    }
+    Ok(())
 }
 
 fn parse<'a>(what: &str, text: &'a str) -> Result<Value<'a>, CliError> {

@@ -64,10 +64,17 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     for row in &report.rows {
         context.ui.answer(shown(row));
     }
-    // Without a journal there is nothing to compare with.
     let compared = match context.open_reader() {
         Ok(reader) => Some(compare(reader.folder(), &path)?.differences),
-        Err(_) => None,
+        // Nothing was written here yet.
+        Err(_) if summary.lines == 0 => None,
+        Err(error) => {
+            context.ui.fault(format!(
+                "⚠ there is no journal to compare with ({}): that lines were cut off or rewritten would not show.",
+                error.message
+            ));
+            None
+        }
     };
     conclude(context, summary);
     let differences = compared.clone().unwrap_or_default();
@@ -83,7 +90,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             numbers(&differences.unknown)
         ));
     }
-    let holds = summary.chain == Chain::Intact && differences.agrees();
+    let alone = compared.is_none() && summary.lines > 0;
+    let holds = summary.chain == Chain::Intact && differences.agrees() && !alone;
     let exit = if holds { Exit::Success } else { Exit::AuditBroken };
     if !holds {
         context.ui.hint(

@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
+use wardkeep_monitor::policy::compare;
 use wardkeep_monitor::resolve::protected_set;
 use wardkeep_policy::audit::{Chain, scan};
 use wardkeep_policy::protect::ProtectLists;
+use wardkeep_policy::signed_set::SetState;
 use wardkeep_policy::verify::State;
 use wardkeep_policy::workspace::Workspace;
 
@@ -38,6 +40,7 @@ struct Answer {
     device_key: String,
     audit_entries: u64,
     audit_chain: &'static str,
+    audit_agrees: bool,
     config: &'static str,
     protected: Vec<String>,
     protected_by_system: u64,
@@ -78,10 +81,17 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         Ok(summary) => (summary.lines, summary.chain),
         Err(_) => (0, Chain::Broken),
     };
+    // A log that was cut or written anew has a sound chain: only the journal tells.
+    let agrees = match context.open_reader() {
+        Ok(reader) => compare(reader.folder(), &store.audit_path())
+            .is_ok_and(|compared| compared.differences.agrees()),
+        Err(_) => entries == 0,
+    };
     let log = match &audit {
         Ok(_) => {
             let unit = if entries == 1 { "entry" } else { "entries" };
-            format!("{entries} {unit}, chain {}", super::audit::chain_word(chain))
+            let journal = if agrees { "" } else { ", not what the journal has" };
+            format!("{entries} {unit}, chain {}{journal}", super::audit::chain_word(chain))
         }
         Err(error) => error.to_string(),
     };
@@ -96,11 +106,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         row("Audit Log:", Line::from(log)),
         row(
             "Config:",
-            Line::from(if settings.set.files.is_empty() && settings.set.counter.is_none() {
-                "none"
-            } else {
-                settings.set.state.name()
-            }),
+            Line::from(
+                if settings.set.files.is_empty() && settings.set.state == SetState::Unsigned {
+                    "none"
+                } else {
+                    settings.set.state.name()
+                },
+            ),
         ),
         row("Protected:", Line::from(protection.to_string())),
     ]);
@@ -112,11 +124,15 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if let Some(next) = next_step(verification.state, context.tool) {
         context.ui.hint(&next);
     }
+    if !agrees {
+        let tool = context.tool;
+        context.ui.hint(&format!("`{tool} md audit` shows what was cut off or rewritten"));
+    }
     context.ui.note(
         "the agent runs as the same user: the key is out of its reach only under `wardkeep run` or as another user",
     );
     let exit = match Exit::from(verification.state) {
-        Exit::Success if chain != Chain::Intact => Exit::AuditBroken,
+        Exit::Success if chain != Chain::Intact || !agrees => Exit::AuditBroken,
         exit => exit,
     };
     let answer = Answer {
@@ -128,6 +144,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         device_key,
         audit_entries: entries,
         audit_chain: super::audit::chain_word(chain),
+        audit_agrees: agrees,
         config: settings.set.state.name(),
         protected: protection.files,
         protected_by_system: protection.by_system,
