@@ -1,0 +1,25 @@
+//! Any text with credentials in it: found in its bounds, and gone once redacted.
+
+#![no_main]
+
+use wardkeep_detect::secrets::{find_secrets, fingerprint, redact};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let secrets = find_secrets(text);
+    let redacted = redact(text, &secrets);
+    assert!(secrets.is_sorted_by_key(|secret| secret.span.start), "in their order");
+    for secret in &secrets {
+        let value = text.get(secret.span.start..secret.span.end).expect("a place of the text");
+        assert!(!value.is_empty());
+        assert!((0.0..=1.0).contains(&secret.confidence), "{secret:?}");
+        let _ = fingerprint(&[7; 32], text, secret);
+        if secret.confidence >= 0.9 {
+            assert!(!redacted.contains(value), "{secret:?} is left in {redacted:?}");
+        }
+    }
+    // Spans of another text must not break it.
+    if let Some(half) = text.get(..text.len() / 2) {
+        let _ = redact(half, &secrets);
+    }
+});
