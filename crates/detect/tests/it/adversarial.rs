@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use wardkeep_detect::finding::Channel;
 use wardkeep_detect::scan::Detector;
 
-#[path = "../../benches/texts.rs"]
+#[path = "../../benches/scan/texts.rs"]
 mod texts;
 
 /// The best of several runs, in time on the processor: other work on the machine only ever adds.
@@ -32,10 +32,11 @@ fn time(detector: &Detector, text: &str, runs: usize) -> Duration {
 /// are believed.
 fn slow(size: usize, most: f64, runs: usize, show: bool) -> Vec<String> {
     let detector = Detector::new();
-    let clean = texts::fill(texts::ENGLISH, size);
+    let clean = texts::fill(texts::ORDINARY[0].1, size);
     let mut base = time(&detector, &clean, 4 * runs);
     let mut found = Vec::new();
-    for (name, text) in texts::adversarial(size) {
+    for (name, unit) in texts::adversarial() {
+        let text = texts::fill(&unit, size);
         let mut best = time(&detector, &text, runs);
         let ratio = |best: Duration, base: Duration| best.as_secs_f64() / base.as_secs_f64();
         for _ in 0..4 {
@@ -52,13 +53,42 @@ fn slow(size: usize, most: f64, runs: usize, show: bool) -> Vec<String> {
             ratio(best, base)
         );
         if show {
-            println!("{line}");
+            eprintln!("{line}");
         }
         if ratio(best, base) > most {
             found.push(line);
         }
     }
     found
+}
+
+#[test]
+fn no_text_is_ten_times_slower() {
+    let slow = slow(48 << 10, 10.0, 3, false);
+    assert!(slow.is_empty(), "\n{}", slow.join("\n"));
+}
+
+#[test]
+fn twice_the_text_takes_twice_the_time() {
+    let detector = Detector::new();
+    let mut found = Vec::new();
+    for (name, unit) in texts::adversarial() {
+        let texts = [texts::fill(&unit, 64 << 10), texts::fill(&unit, 128 << 10)];
+        let mut best = texts.each_ref().map(|text| time(&detector, text, 2));
+        let factor = |best: [Duration; 2]| best[1].as_secs_f64() / best[0].as_secs_f64();
+        for _ in 0..6 {
+            if factor(best) <= 2.6 {
+                break;
+            }
+            for (best, text) in best.iter_mut().zip(&texts) {
+                *best = (*best).min(time(&detector, text, 2));
+            }
+        }
+        if factor(best) > 2.6 {
+            found.push(format!("{name}: {:.1}×, {best:?}", factor(best)));
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
 #[test]
