@@ -285,6 +285,7 @@ impl<'text, 'state> Parser<'text, 'state> {
             // In quotes the variable is a name that was found, not the pattern.
             if let [only] = values
                 && only.glob
+                && self.bytes[start..self.at].contains(&b'"')
                 && self.state.can_afford((self.at - start) * 2)
             {
                 self.rewind(start);

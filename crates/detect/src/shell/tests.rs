@@ -50,7 +50,8 @@ fn commands_come_in_execution_order() {
         ("if a; then b; elif c; then d; else e; fi", &["a", "b", "c", "d", "e"]),
         ("while a; do b; done; until c; do d; done", &["a", "b", "c", "d"]),
         ("for f in x y; do cat $f; done", &["cat x", "cat y"]),
-        ("for f in *.md; do rm \"$f\"; done", &["rm *.md"]),
+        // As the pattern, and as a name that it finds.
+        ("for f in *.md; do rm \"$f\"; done", &["rm *.md", "rm *.md"]),
         ("for ((i=0; i<$(id); i++)); do b; done", &["id", "b"]),
         ("case $x in a|b) c;; (d) e;& *) f; esac; g", &["c", "e", "f", "g"]),
         ("f() { cat .env; }; f", &["cat .env", "f"]),
