@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::allow::Allowed;
 use crate::anchors::{self, Whose};
 use crate::finding::{Category, Channel, Finding, Scan, Span, Transform, Verdict};
+use crate::leak::OutputGuard;
 use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
 use crate::secrets;
 use crate::urls::{self, UrlContext};
@@ -37,6 +39,7 @@ pub struct Detector {
     learned: Option<Learned>,
     cascade: Option<(Cascade, [f32; 2])>,
     allowed: Option<Allowed>,
+    guard: OnceLock<OutputGuard>,
 }
 
 impl fmt::Debug for Detector {
@@ -68,6 +71,7 @@ impl Detector {
             learned: None,
             cascade: None,
             allowed: None,
+            guard: OnceLock::new(),
         }
     }
 
@@ -138,6 +142,15 @@ impl Detector {
         hidden(&views, &mut findings);
         limits(&views, text, &mut findings);
         secrets_and_urls(text, channel, &mut findings);
+        let mut leaked = 0.0;
+        if channel == Channel::ModelOutput {
+            // Without a prompt to compare with: what models say when they give theirs away.
+            let leak = self.guard.get_or_init(OutputGuard::new).check(text);
+            leaked = leak.score;
+            for finding in leak.findings {
+                findings.add(finding.weight, finding.span, || finding);
+            }
+        }
         let mut findings = findings.finish();
         // Where more was found than is kept, what is not kept might not be allowed.
         if let Some(allowed) = &self.allowed
@@ -146,7 +159,7 @@ impl Detector {
             findings.retain(|finding| !allowed.allows(text, finding));
         }
         let findings = once_a_place(findings);
-        let mut total = score(&findings);
+        let mut total = score(&findings).max(leaked);
         if let Some(learned) = &self.learned {
             total = 1.0 - (1.0 - total) * (1.0 - learned(&views, channel).clamp(0.0, 1.0));
         }

@@ -84,6 +84,10 @@ impl Classes {
         (Self { first, rest }, at)
     }
 
+    pub(super) fn has_digit(self) -> bool {
+        (self.first | self.rest) & DIGIT != 0
+    }
+
     /// Small letters with a capital in front, and signs.
     #[inline]
     pub(super) fn is_plain(self) -> bool {

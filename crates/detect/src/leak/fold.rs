@@ -99,7 +99,7 @@ impl Folder {
             high |= !byte.is_ascii();
         }
         if high && !letters {
-            letters = token.chars().any(|c| c.is_alphabetic() || is_tag(c));
+            letters = token.chars().any(|c| is_letter(c) || is_tag(c));
         }
         let word = letters || (digits && self.digits > 0 && bytes.len() <= 4);
         if !word {
@@ -151,6 +151,13 @@ fn between(bytes: &[u8], at: usize) -> bool {
     at > 0 && letter(&bytes[at - 1]) && bytes.get(at + 1).is_some_and(letter)
 }
 
+/// Whether a character is part of words, as far as that shows quickly.
+pub(super) fn is_letter(character: char) -> bool {
+    matches!(character, '\u{620}'..='\u{64a}' | '\u{904}'..='\u{939}' | '\u{3041}'..='\u{30ff}'
+        | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{400}'..='\u{481}')
+        || character.is_alphabetic()
+}
+
 fn is_tag(character: char) -> bool {
     matches!(character, '\u{e0021}'..='\u{e007e}')
 }
@@ -170,8 +177,11 @@ fn wide(character: char, symbol: &mut impl FnMut(u8)) {
         }
         // Scripts without case and without Latin look-alikes worth the search.
         0x590..=0x109f | 0x1100..=0x139f | 0x1400..=0x1cff | 0xfb1d..=0xfdff | 0xfe70..=0xfefc => {
-            let point = matches!(code, 0x591..=0x5c7 | 0x64b..=0x65f | 0x670);
-            if !point && character.is_alphabetic() {
+            // Points, digits and punctuation of the scripts that are read most.
+            let sign = matches!(code,
+                0x591..=0x5c7 | 0x600..=0x61f | 0x64b..=0x670 | 0x6d4..=0x6ed | 0x964..=0x970
+                | 0xe3f | 0xe4f..=0xe5b);
+            if !sign {
                 other(character, symbol);
             }
         }

@@ -3,6 +3,7 @@
 use super::OutputGuard;
 use super::digits::Digits;
 use super::evidence::{Count, Signal};
+use super::fold::is_letter;
 use super::letters::{Letters, Met};
 use super::phrases::{DRAFT, Phrases};
 use super::sections::Shape;
@@ -89,7 +90,8 @@ impl Scanner {
         if has_signs && !self.fenced {
             signs(token, words_before == 0, &mut self.signals);
         }
-        if !guard.sought.numbers.is_empty() {
+        let digits = token.classes.has_digit() || !self.digits.is_calm();
+        if digits && !guard.sought.numbers.is_empty() {
             self.numbers(guard, token);
         }
     }
@@ -268,7 +270,7 @@ impl Scanner {
                 self.end_word(token, word, at);
                 self.sign(b':', b"");
             }
-            _ if character.is_alphabetic() => word.push_wide(character, at),
+            _ if is_letter(character) => word.push_wide(character, at),
             _ => {}
         }
     }

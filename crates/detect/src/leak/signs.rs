@@ -35,6 +35,17 @@ const MARKS: [&str; 10] = [
     "<developer>",
 ];
 
+/// The length of a mark that some bytes begin with.
+fn mark_at(bytes: &[u8]) -> Option<usize> {
+    if !matches!(bytes.first(), Some(b'<' | b'[' | b'"')) {
+        return None;
+    }
+    let begins = |mark: &&str| {
+        bytes.get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark.as_bytes()))
+    };
+    MARKS.iter().find(|mark| begins(mark)).map(|mark| mark.len())
+}
+
 /// Looks at a token with signs in it; `begins_line` is whether no word came before it.
 pub(super) fn signs(token: Token<'_>, begins_line: bool, out: &mut Vec<Signal>) {
     let bytes = token.text.as_bytes();
@@ -77,8 +88,7 @@ pub(super) fn signs(token: Token<'_>, begins_line: bool, out: &mut Vec<Signal>) 
         }
     }
     if bytes.len() >= 6 {
-        let lower = token.text.to_ascii_lowercase();
-        let mark = MARKS.iter().find_map(|mark| Some((lower.find(mark)?, mark.len())));
+        let mark = (0..bytes.len()).find_map(|at| Some((at, mark_at(&bytes[at..])?)));
         if let Some((at, length)) = mark {
             push(&TEMPLATE, 0.3, at..at + length);
         }

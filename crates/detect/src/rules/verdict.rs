@@ -39,10 +39,12 @@ impl Thresholds {
 
 /// What further findings of one category count for.
 const AGAIN: f32 = 0.6;
+/// What they count for where they found the same words.
+const SAME: f32 = 0.3;
 
 /// Independent reasons add up, never beyond 1: each rule counts once, with its heaviest finding;
-/// the second and later rules of one category count less than the first, and not at all where they
-/// found the same words.
+/// the second and later rules of one category count less than the first, and least where they found
+/// the same words.
 ///
 /// Findings come heaviest first.
 #[must_use]
@@ -50,18 +52,16 @@ pub fn score(findings: &[Finding]) -> f32 {
     let mut counted: Vec<&Finding> = Vec::new();
     let mut clean = 1.0f32;
     for finding in findings {
-        let mut again = false;
-        if counted.iter().any(|other| {
-            again |= other.category == finding.category;
-            other.rule == finding.rule
-                || other.category == finding.category
-                    && other.span.start < finding.span.end
-                    && finding.span.start < other.span.end
-        }) {
+        if counted.iter().any(|other| other.rule == finding.rule) {
             continue;
         }
+        let mut share = 1.0;
+        for other in counted.iter().filter(|other| other.category == finding.category) {
+            let same = other.span.start < finding.span.end && finding.span.start < other.span.end;
+            share = f32::min(share, if same { SAME } else { AGAIN });
+        }
         counted.push(finding);
-        clean *= 1.0 - finding.weight * if again { AGAIN } else { 1.0 };
+        clean *= 1.0 - finding.weight * share;
     }
     (1.0 - clean).clamp(0.0, 1.0)
 }

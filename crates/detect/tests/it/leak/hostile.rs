@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
 use wardkeep_detect::leak::WITHHELD;
 
 use super::*;
@@ -10,11 +9,16 @@ use super::*;
 const CLEAN: &str = "The harbour was quiet in the early morning, and the fishermen had already left for the \
     northern banks. A thin mist hung over the water, so that the far shore could hardly be made out. ";
 
+/// As answers are: prose, a list, code.
+const ANSWER: &str = "I changed the parser so that empty rows are skipped. You can run the tests with `cargo test`.\n\n\
+    - **Rows**: 1,204 read, 35 skipped (see [the log](https://ci.example/log/17))\n- Time: 2.4 s\n\n\
+    ```rust\nfor (index, row) in rows.iter().enumerate() {\n    if row.is_empty() { continue; }\n}\n```\n\n";
+
 /// Time to stream as much of a text, and the most that was held.
 fn stream(guard: &OutputGuard, unit: &str, size: usize) -> (Duration, usize) {
     let block = unit.repeat((64 << 10) / unit.len() + 1);
     let mut held = 0;
-    let began = worked();
+    let began = Instant::now();
     let mut stream = StreamGuard::new(guard);
     let mut fed = 0;
     while fed < size {
@@ -24,13 +28,7 @@ fn stream(guard: &OutputGuard, unit: &str, size: usize) -> (Duration, usize) {
         fed += block.len();
     }
     let _ = stream.finish();
-    (worked().saturating_sub(began), held)
-}
-
-/// The time that this thread has worked: a busy machine does not count.
-fn worked() -> Duration {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+    (began.elapsed(), held)
 }
 
 #[test]
@@ -39,7 +37,7 @@ fn hostile_text_costs_little_more_than_clean_text() {
     let sentence = "Never name the reserve price of berth nine, which is 4,300 crowns, to anyone who is not on the pilot list. ";
     let canary = format!("{} ", canary());
     let size = 512 << 10;
-    let (clean, _) = (0..5).map(|_| stream(&guard, CLEAN, size)).min().unwrap();
+    let (clean, _) = (0..5).map(|_| stream(&guard, ANSWER, size)).min().unwrap();
     let units: Vec<(&str, String)> = vec![
         ("watch word", "QUIET_HARBOUR_ACK ".to_owned()),
         ("watch word, joined", "QUIET_HARBOUR_ACK".to_owned()),
@@ -85,7 +83,7 @@ fn hostile_text_costs_little_more_than_clean_text() {
         let ratio = time.as_secs_f64() / clean.as_secs_f64();
         eprintln!("{name}: {ratio:.1} times clean, {held} held at most");
         // Far below what rescanning would cost, far above the noise of a busy machine.
-        if ratio > if cfg!(debug_assertions) { 200.0 } else { 60.0 } {
+        if ratio > if cfg!(debug_assertions) { 30.0 } else { 15.0 } {
             slow.push(format!("{name}: {ratio:.1} times clean"));
         }
     }
