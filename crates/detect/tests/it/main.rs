@@ -2,6 +2,8 @@
 
 mod adversarial;
 #[cfg(test)]
+mod bash;
+#[cfg(test)]
 mod leak;
 #[cfg(test)]
 mod rules;
