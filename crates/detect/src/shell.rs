@@ -270,7 +270,7 @@ impl Word {
     /// Whether the word may, in some run, be this text: by its glob, or by what is not known.
     pub fn could_be(&self, candidate: &str) -> bool {
         match &self.text {
-            Some(text) if !self.glob => text == candidate,
+            Some(text) if !self.glob || text == candidate => text == candidate,
             _ => pattern::matches(&self.pattern, candidate),
         }
     }

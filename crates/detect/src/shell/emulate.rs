@@ -1,7 +1,7 @@
 //! The output of commands that only repeat or decode literals.
 
 use super::parameter::unescape;
-use super::{Command, RedirectionKind, Word};
+use super::{Command, RedirectionKind, Via, Word};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -24,6 +24,13 @@ pub(super) fn output_of(commands: &[Command], first: usize) -> Option<String> {
     if last - first >= MAX_STAGES {
         return None;
     }
+    // A branch, a loop, a function: it may not run.
+    let certain = |command: &Command| {
+        matches!(command.context.inside.last(), Some(Via::Substitution | Via::Subshell))
+    };
+    if !commands[first..].iter().all(certain) {
+        return None;
+    }
     let chained = (first + 1..=last).all(|index| commands[index].piped_from == Some(index - 1));
     if chained { output(commands, last, MAX_STAGES) } else { None }
 }
@@ -33,12 +40,9 @@ pub(super) fn output(commands: &[Command], index: usize, stages: usize) -> Optio
     let stages = stages.checked_sub(1)?;
     let command = commands.get(index)?;
     let diverted = command.redirections.iter().any(|redirection| {
-        !matches!(
-            redirection.kind,
-            RedirectionKind::HereDocument
-                | RedirectionKind::HereString
-                | RedirectionKind::Duplicate
-        )
+        !matches!(redirection.kind, RedirectionKind::HereDocument | RedirectionKind::HereString)
+            && !(redirection.kind == RedirectionKind::Duplicate
+                && redirection.target.text.as_deref() == Some("1"))
     });
     if diverted {
         return None;
@@ -157,7 +161,8 @@ fn printf(args: &[&str]) -> Option<String> {
                         *first
                     });
                     match conversion {
-                        's' | 'd' => out.push_str(value),
+                        's' => out.push_str(value),
+                        'd' if is_plain_number(value) => out.push_str(value),
                         'b' => out.push_str(&unescaped(value)),
                         _ => return None,
                     }
@@ -181,6 +186,12 @@ fn printf(args: &[&str]) -> Option<String> {
             return Some(out);
         }
     }
+}
+
+fn is_plain_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = !digits.starts_with('0') && (1..18).contains(&digits.len());
+    text == "0" || plain && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn base64_decoded(text: &str) -> Option<String> {

@@ -42,7 +42,7 @@ impl Piece {
     }
 
     pub(super) fn substituted(text: Option<String>, sources: Vec<usize>) -> Self {
-        let text = text.map(|text| text.trim_end_matches('\n').to_owned());
+        let text = text.map(|text| text.replace('\0', "").trim_end_matches('\n').to_owned());
         let pattern = text.as_deref().map_or_else(|| "*".to_owned(), pattern::escape);
         Self::Value { text, pattern, quoted: false, sources }
     }
@@ -124,7 +124,7 @@ pub(super) fn joined(pieces: Vec<Piece>, raw: &str) -> Word {
     })
 }
 
-fn sources(pieces: &[Piece]) -> Vec<usize> {
+pub(super) fn sources(pieces: &[Piece]) -> Vec<usize> {
     let of = |piece: &Piece| match piece {
         Piece::Value { sources, .. } => sources.clone(),
         _ => Vec::new(),
@@ -252,25 +252,37 @@ fn sequence(pieces: &[Piece]) -> Sequence {
     let bounds = match (from.parse::<i64>(), to.parse::<i64>()) {
         (Ok(from), Ok(to)) => Some((from, to, false)),
         _ => match (from.as_bytes(), to.as_bytes()) {
-            ([from], [to]) => Some((i64::from(*from), i64::from(*to), true)),
+            ([from], [to]) if from.is_ascii_alphabetic() && to.is_ascii_alphabetic() => {
+                Some((i64::from(*from), i64::from(*to), true))
+            }
             _ => None,
         },
     };
-    let Some((from, to, letters)) = bounds else {
+    let Some((first, last, letters)) = bounds else {
         let digits = from.bytes().chain(to.bytes()).all(|byte| byte.is_ascii_digit());
         return if digits && !from.is_empty() { Sequence::TooLong } else { Sequence::None };
     };
-    if third.is_some() || from.abs_diff(to) >= MAX_ALTERNATIVES as u64 {
+    let padded = |text: &str| {
+        let digits = text.trim_start_matches(['-', '+']);
+        digits.len() > 1 && digits.starts_with('0') || text == "-0"
+    };
+    // Leading zeros are kept, and between `Z` and `a` lie signs that mean something.
+    let unusual = padded(from) || padded(to) || letters && is_upper(from) != is_upper(to);
+    if unusual || third.is_some() || first.abs_diff(last) >= MAX_ALTERNATIVES as u64 {
         return Sequence::TooLong;
     }
     let show = |value: i64| match u8::try_from(value) {
         Ok(byte) if letters => char::from(byte).to_string(),
         _ => value.to_string(),
     };
-    let items: Vec<String> = if from <= to {
-        (from..=to).map(show).collect()
+    let items: Vec<String> = if first <= last {
+        (first..=last).map(show).collect()
     } else {
-        (to..=from).rev().map(show).collect()
+        (last..=first).rev().map(show).collect()
     };
     Sequence::Items(items)
+}
+
+fn is_upper(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_uppercase())
 }

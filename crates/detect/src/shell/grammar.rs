@@ -63,11 +63,13 @@ impl<'text, 'state> Parser<'text, 'state> {
             }
             let before = self.at;
             let (command, shell) = (self.state.commands.len(), self.state.shells.len());
+            let mark = self.state.mark();
             self.and_or();
             self.blanks();
             let background = self.peek() == Some(b'&') && !self.looking_at("&&");
             if background {
                 self.state.move_to_shell(command, shell);
+                self.state.forget_since(mark);
             }
             if self.at == before {
                 self.state.complete = false;
@@ -79,6 +81,8 @@ impl<'text, 'state> Parser<'text, 'state> {
     fn and_or(&mut self) {
         self.state.joint = Joint::Sequence;
         self.pipeline();
+        // What stands behind `&&` holds within the chain; behind it, it may not have run.
+        let mark = self.state.mark();
         loop {
             self.blanks();
             if self.looking_at("&&") {
@@ -90,8 +94,10 @@ impl<'text, 'state> Parser<'text, 'state> {
                 self.at += 2;
                 self.newlines();
                 self.state.joint = Joint::Or;
+                self.state.forget_since(mark);
                 self.inside(Via::Branch, Self::pipeline);
             } else {
+                self.state.forget_since(mark);
                 return;
             }
         }
@@ -159,7 +165,10 @@ impl<'text, 'state> Parser<'text, 'state> {
             "[[" => self.condition(),
             "coproc" => {
                 self.at += "coproc".len();
-                self.command();
+                self.blanks();
+                let name = self.coproc_name();
+                self.inside(Via::Subshell, Self::command);
+                self.state.forget(&name);
                 true
             }
             "then" | "else" | "elif" | "fi" | "do" | "done" | "esac" | "}" => {
@@ -177,6 +186,20 @@ impl<'text, 'state> Parser<'text, 'state> {
             self.trailing_redirections(start);
         }
         self.state.leave();
+    }
+
+    /// The name of a coprocess: there is one only in front of a compound command.
+    fn coproc_name(&mut self) -> String {
+        let (start, name) = (self.at, self.bare_word().to_owned());
+        self.at += name.len();
+        self.blanks();
+        let words = ["{", "if", "while", "until", "for", "select", "case", "[["];
+        let compound = self.peek() == Some(b'(') || words.contains(&self.bare_word());
+        if !name.is_empty() && !words.contains(&name.as_str()) && compound {
+            return name;
+        }
+        self.at = start;
+        "COPROC".to_owned()
     }
 
     fn parenthesis(&mut self) -> bool {
@@ -264,7 +287,9 @@ impl<'text, 'state> Parser<'text, 'state> {
         let known = values.iter().all(|word| word.text.is_some() && !word.glob);
         let several = (2..=MAX_UNROLLED).contains(&values.len()) && known;
         if let [only] = values {
-            self.state.assign(name, only);
+            // The variable holds a name that matches, not the glob.
+            let text = only.text.clone().filter(|_| !only.glob);
+            self.state.assign(name, &Word { text, ..only.clone() });
         } else if !name.is_empty() {
             self.state.assign(name, &Word::unknown(""));
         }
@@ -384,6 +409,7 @@ impl<'text, 'state> Parser<'text, 'state> {
         self.inside(Via::Function, Self::command);
         self.state.show_variables(variables);
         self.state.forget_since(mark);
+        self.state.make_volatile_since(mark);
     }
 
     /// `[[ … ]]`, of which only the words matter.
@@ -404,8 +430,14 @@ impl<'text, 'state> Parser<'text, 'state> {
             let before = self.at;
             args.extend(self.word());
             if self.at == before {
+                self.state.complete &= self.peek() != Some(b';');
                 self.step();
             }
+        }
+        let arithmetic = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+        if args.iter().any(|word| arithmetic.contains(&word.raw.as_str())) {
+            let text = &self.text[start..self.at];
+            self.state.forget_named_in(text);
         }
         self.push_command(start, Some(Word::literal("[[")), args, Vec::new());
         true

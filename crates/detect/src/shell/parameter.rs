@@ -6,9 +6,9 @@ use super::state::Value;
 use super::word::is_meta;
 use super::{Via, Word};
 
-const OPERATORS: [&str; 20] = [
+const OPERATORS: [&str; 22] = [
     ":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,", "-", "=", "+", "?", "#", "%",
-    "/", ":", "@",
+    "/", ":", "@", "^", ",",
 ];
 
 impl Parser<'_, '_> {
@@ -22,6 +22,8 @@ impl Parser<'_, '_> {
         let mut pieces = Vec::new();
         // `!(a|b)` may be anything: what stands in the group is read, and then left out.
         let (mut groups, mut group) = (0_usize, 0_usize);
+        // Braces come first: `$a{b,c}` is `$ab $ac`.
+        let mut renamed = false;
         while let Some(byte) = self.peek() {
             if self.state.halted() || close == Some(byte) {
                 break;
@@ -42,8 +44,18 @@ impl Parser<'_, '_> {
                     pieces.extend(self.quoted(Some(b'"')));
                 }
                 b'\\' => pieces.extend(self.escaped()),
-                b'$' => pieces.push(self.dollar(false)),
+                b'\r' if close.is_none() && self.at_line_end() => break,
+                b'$' => {
+                    let named = self
+                        .bytes
+                        .get(self.at + 1)
+                        .is_some_and(|b| *b == b'_' || b.is_ascii_alphanumeric());
+                    pieces.push(self.dollar(false));
+                    let brace = matches!(self.peek(), Some(b'{' | b',' | b'}'));
+                    renamed |= named && close.is_none() && brace;
+                }
                 b'`' => pieces.push(self.backtick(false)),
+                b'~' if pieces.is_empty() => pieces.push(self.tilde()),
                 b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
                     self.at += 2;
                     pieces.push(self.substitution(Via::ProcessSubstitution, true));
@@ -87,6 +99,10 @@ impl Parser<'_, '_> {
             }
         }
         self.state.complete &= groups == 0;
+        let braces = pieces.iter().filter(|piece| matches!(piece, Piece::Brace(_))).count();
+        if renamed && braces > 1 {
+            return vec![Piece::substituted(None, super::expand::sources(&pieces))];
+        }
         pieces
     }
 
@@ -136,6 +152,22 @@ impl Parser<'_, '_> {
         pieces
     }
 
+    /// `~` at the beginning of a word: the home folder by its name, unless that was changed.
+    fn tilde(&mut self) -> Piece {
+        self.at += 1;
+        match self.peek() {
+            Some(b'+' | b'-' | b'0'..=b'9') => Piece::unknown(),
+            _ => {
+                let home = self.state.value("HOME");
+                if home.text.as_deref() == Some("~") {
+                    Piece::plain("~")
+                } else {
+                    self.piece(home, true)
+                }
+            }
+        }
+    }
+
     fn escaped(&mut self) -> Option<Piece> {
         self.at += 1;
         let start = self.at;
@@ -162,7 +194,8 @@ impl Parser<'_, '_> {
                     return self.arithmetic(end);
                 }
                 self.at += 1;
-                self.substitution(Via::Substitution, true).with_quotes(quoted)
+                let piece = self.substitution(Via::Substitution, true);
+                self.unsplit(piece, quoted)
             }
             Some(b'{') => {
                 self.at += 1;
@@ -188,7 +221,22 @@ impl Parser<'_, '_> {
                 let sources = word.sources;
                 Piece::Value { text: word.text, pattern: word.pattern, quoted: true, sources }
             }
-            Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => {
+            Some(b'[') => {
+                self.at += 1;
+                let start = self.at;
+                drop(self.pieces_until(Some(b']')));
+                let text = &self.text[start..self.at];
+                self.state.forget_named_in(text);
+                self.state.complete &= self.peek() == Some(b']');
+                self.at = (self.at + 1).min(self.bytes.len());
+                Piece::unknown()
+            }
+            Some(digit) if digit.is_ascii_digit() => {
+                self.at += 1;
+                let value = self.state.value(&char::from(digit).to_string());
+                self.piece(value, quoted)
+            }
+            Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
                 let name = self.name();
                 let value = self.state.value(&name);
                 self.piece(value, quoted)
@@ -205,7 +253,21 @@ impl Parser<'_, '_> {
         if !self.state.spend(value.pattern.len()) {
             return Piece::unknown();
         }
-        Piece::Value { text: value.text, pattern: value.pattern, quoted, sources: Vec::new() }
+        let piece =
+            Piece::Value { text: value.text, pattern: value.pattern, quoted, sources: Vec::new() };
+        self.unsplit(piece, quoted)
+    }
+
+    /// What an expansion gave, not known where it is split by other signs than blanks.
+    fn unsplit(&self, piece: Piece, quoted: bool) -> Piece {
+        match piece {
+            Piece::Value { text: Some(text), sources, .. }
+                if !quoted && !self.state.is_split_known(&text) =>
+            {
+                Piece::substituted(None, sources)
+            }
+            piece => piece.with_quotes(quoted),
+        }
     }
 
     fn name(&mut self) -> String {
@@ -238,21 +300,41 @@ impl Parser<'_, '_> {
         }
         if self.peek() == Some(b'[') {
             self.at += 1;
+            let start = self.at;
             let index = self.pieces_until(Some(b']'));
+            let text = &self.text[start..self.at];
+            self.state.forget_named_in(text);
             known &= joined(index, "").text.as_deref() == Some("0");
             self.at = (self.at + 1).min(self.bytes.len());
         }
         let operator = OPERATORS.iter().find(|sign| self.looking_at(sign)).copied().unwrap_or("");
         self.at += operator.len();
         let start = self.at;
-        let operand = if quoted { self.quoted_operand() } else { self.pieces_until(Some(b'}')) };
+        let operand = if quoted {
+            self.quoted_operand(operator.starts_with(['#', '%', '/', '^', ',']))
+        } else {
+            self.pieces_until(Some(b'}'))
+        };
         let operand = joined(operand, &self.text[start..self.at]);
+        if operator == ":" {
+            self.state.forget_named_in(&operand.raw);
+        }
         if self.peek() == Some(b'}') {
             self.at += 1;
         } else {
             self.state.complete = false;
         }
         let value = self.state.value(&name);
+        if operator.ends_with('=') {
+            match value.text.as_deref() {
+                Some("") if operator == ":=" => self.state.assign(&name, &operand),
+                Some(_) => {}
+                None => self.state.forget(&name),
+            }
+        }
+        if !quoted && is_resplit(operator, &operand) {
+            return Value::unknown();
+        }
         if !known || !self.state.spend(value.pattern.len() * 2 + operand.pattern.len()) {
             return Value::unknown();
         }
@@ -266,7 +348,8 @@ impl Parser<'_, '_> {
     }
 
     /// Inside double quotes an operand's single quotes are ordinary.
-    fn quoted_operand(&mut self) -> Vec<Piece> {
+    /// Those of a pattern are not, and its globs count.
+    fn quoted_operand(&mut self, pattern: bool) -> Vec<Piece> {
         let mut pieces = Vec::new();
         while let Some(byte) = self.peek() {
             if byte == b'}' || self.state.halted() {
@@ -277,7 +360,27 @@ impl Parser<'_, '_> {
                     self.at += 1;
                     pieces.extend(self.quoted(Some(b'"')));
                 }
-                b'\\' => pieces.extend(self.escaped()),
+                b'\\'
+                    if pattern
+                        || matches!(
+                            self.bytes.get(self.at + 1),
+                            Some(b'$' | b'`' | b'"' | b'\\' | b'}' | b'\n')
+                        ) =>
+                {
+                    pieces.extend(self.escaped());
+                }
+                b'\'' if pattern => {
+                    let start = self.at + 1;
+                    let length = memchr::memchr(b'\'', &self.bytes[start..]);
+                    self.state.complete &= length.is_some();
+                    let end = start + length.unwrap_or(self.bytes.len() - start);
+                    pieces.push(Piece::quoted(&self.text[start..end]));
+                    self.at = (end + 1).min(self.bytes.len());
+                }
+                b'*' | b'?' | b'[' if pattern => {
+                    self.at += 1;
+                    pieces.push(Piece::Glob(char::from(byte)));
+                }
                 b'$' => pieces.push(self.dollar(true)),
                 b'`' => pieces.push(self.backtick(true)),
                 _ => {
@@ -324,7 +427,7 @@ impl Parser<'_, '_> {
         let piece = parser.substitution(Via::Substitution, false);
         let unread = parser.at < parser.bytes.len();
         self.state.complete &= !unread;
-        piece.with_quotes(quoted)
+        self.unsplit(piece, quoted)
     }
 
     /// Where the `))` of an arithmetic expression lies, if it is one.
@@ -347,6 +450,10 @@ impl Parser<'_, '_> {
 
     /// An arithmetic expression, of which only what it runs matters.
     pub(super) fn arithmetic(&mut self, end: usize) -> Piece {
+        let text = &self.text[self.at.min(end)..end];
+        if self.state.spend(text.len()) {
+            self.state.forget_named_in(text);
+        }
         while self.at < end && !self.state.halted() {
             match self.bytes[self.at] {
                 b'$' => drop(self.dollar(true)),
@@ -366,7 +473,16 @@ fn is_active(byte: u8) -> bool {
     matches!(
         byte,
         b'\'' | b'"' | b'\\' | b'$' | b'`' | b'{' | b',' | b'}' | b'*' | b'?' | b'[' | b']'
-    ) || matches!(byte, b'+' | b'@' | b'!')
+    ) || matches!(byte, b'+' | b'@' | b'!' | b'\r')
+}
+
+/// Whether an operand takes the place of the value and its quotes decide how it is split.
+fn is_resplit(operator: &str, operand: &Word) -> bool {
+    let replaces = matches!(operator, ":-" | "-" | ":+" | "+" | ":=" | "=");
+    let text = operand.text.as_deref().unwrap_or("");
+    replaces
+        && operand.raw.contains(['\'', '"', '\\'])
+        && (text.is_empty() || text.contains([' ', '\t', '\n', '*', '?', '[']))
 }
 
 fn evaluate(text: &str, operator: &str, operand: &Word) -> Value {
@@ -375,6 +491,7 @@ fn evaluate(text: &str, operator: &str, operand: &Word) -> Value {
         return if operator.is_empty() { same() } else { Value::unknown() };
     };
     let computed = match operator {
+        "" if !operand.raw.is_empty() => None,
         "" | "?" | ":?" | "-" | "=" => Some(text.to_owned()),
         ":-" | ":=" => Some(if text.is_empty() { other } else { text }.to_owned()),
         ":+" => Some(if text.is_empty() { "" } else { other }.to_owned()),
@@ -384,6 +501,12 @@ fn evaluate(text: &str, operator: &str, operand: &Word) -> Value {
         "#" | "##" if !operand.glob => Some(text.strip_prefix(other).unwrap_or(text).to_owned()),
         "%" | "%%" if !operand.glob => Some(text.strip_suffix(other).unwrap_or(text).to_owned()),
         "/" | "//" if !operand.glob => {
+            // Quotes, and signs that a value brought, hide where the pattern ends.
+            let slashes = |text: &str| text.matches('/').count();
+            let plain = !operand.raw.contains(['\'', '"', '\\']);
+            if !plain || slashes(&operand.raw) != slashes(other) || other.contains('&') {
+                return Value::unknown();
+            }
             let (from, to) = other.split_once('/').unwrap_or((other, ""));
             match from {
                 "" => Some(text.to_owned()),
@@ -420,7 +543,22 @@ fn ansi(bytes: &[u8]) -> (String, usize, bool) {
     while let Some(&byte) = bytes.get(at) {
         at += 1;
         match byte {
-            b'\'' => return (String::from_utf8_lossy(&out).into_owned(), at, true),
+            b'\'' => {
+                // The text ends at a zero.
+                let end = memchr::memchr(0, &out).unwrap_or(out.len());
+                return (String::from_utf8_lossy(&out[..end]).into_owned(), at, true);
+            }
+            b'\\' if bytes[at..].starts_with(b"x{") => {
+                let close = memchr::memchr(b'}', &bytes[at..]).unwrap_or(1);
+                let digits = std::str::from_utf8(&bytes[at + 2..at + close.max(2)]).unwrap_or("");
+                match u32::from_str_radix(digits, 16) {
+                    Ok(value) => {
+                        out.push(u8::try_from(value & 0xff).unwrap_or(b'?'));
+                        at += close + 1;
+                    }
+                    Err(_) => at += unescape(&bytes[at..], &mut out),
+                }
+            }
             b'\\' => at += unescape(&bytes[at..], &mut out),
             _ => out.push(byte),
         }

@@ -24,8 +24,14 @@ enum Item {
 
 /// Whether a text matches a pattern of [`super::Word::pattern`]. `*` crosses `/`, and a bracket
 /// expression stands for any one sign: a match too many is the worst reading.
+///
+/// A glob that matches nothing stays as it is: brackets may also stand for themselves.
 pub fn matches(pattern: &str, text: &str) -> bool {
-    let pattern = items(pattern);
+    fits(&items(pattern, true), text)
+        || pattern.contains('[') && text.contains('[') && fits(&items(pattern, false), text)
+}
+
+fn fits(pattern: &[Item], text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut read) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -56,7 +62,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|item| matches!(item, Item::Any))
 }
 
-fn items(pattern: &str) -> Vec<Item> {
+fn items(pattern: &str, brackets: bool) -> Vec<Item> {
     let signs: Vec<char> = pattern.chars().collect();
     let mut items = Vec::with_capacity(signs.len());
     let mut at = 0;
@@ -70,7 +76,7 @@ fn items(pattern: &str) -> Vec<Item> {
                 at += 1;
                 items.push(Item::Exact(signs[at]));
             }
-            '[' if at + 1 < last_bracket => {
+            '[' if brackets && at + 1 < last_bracket => {
                 let close = signs[at + 2..].iter().position(|sign| *sign == ']');
                 at += close.map_or(0, |close| close + 2);
                 items.push(Item::One);

@@ -1,10 +1,39 @@
 //! What is known at a point of the text.
 
 use super::{Command, Joint, MAX_COMMANDS, MAX_DEPTH, Via, Word};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Longest value that is followed; beyond it a variable is unknown.
 const MAX_VALUE: usize = 64 << 10;
+
+/// Variables that the shell itself sets: what is assigned to them says little.
+const OWN: [&str; 25] = [
+    "_",
+    "REPLY",
+    "MAPFILE",
+    "OPTARG",
+    "OPTIND",
+    "OLDPWD",
+    "RANDOM",
+    "SRANDOM",
+    "SECONDS",
+    "LINENO",
+    "DIRSTACK",
+    "GROUPS",
+    "FUNCNAME",
+    "UID",
+    "EUID",
+    "PPID",
+    "HISTCMD",
+    "PIPESTATUS",
+    "SHELLOPTS",
+    "EPOCHSECONDS",
+    "EPOCHREALTIME",
+    "COPROC",
+    "BASH",
+    "SHLVL",
+    "HOSTNAME",
+];
 
 /// What a variable may hold.
 #[derive(Debug, Clone)]
@@ -20,6 +49,20 @@ impl Value {
 
     pub(super) fn known(text: &str) -> Self {
         Self { text: Some(text.to_owned()), pattern: super::pattern::escape(text) }
+    }
+}
+
+/// Values that are put back.
+#[derive(Debug)]
+pub(super) struct Saved {
+    values: Vec<(String, Option<Value>)>,
+    mark: usize,
+}
+
+impl Saved {
+    /// Later values of the same names count less: the first ones are put back last.
+    pub(super) fn extend(&mut self, later: Self) {
+        self.values.splice(0..0, later.values);
     }
 }
 
@@ -39,6 +82,10 @@ pub(super) struct State {
     pub(super) joint: Joint,
     pub(super) depth: usize,
     variables: HashMap<String, Value>,
+    /// Names of which no assignment can be believed: something else writes them, or changes what is written.
+    volatile: HashSet<String>,
+    /// A name that is not known was written, or stands for another: nothing is believed any more.
+    distrust: bool,
     /// Names in the order in which they were assigned, for [`State::forget_since`].
     assigned: Vec<String>,
     /// Bytes of work that are left; makes the whole linear whatever the text repeats.
@@ -63,6 +110,8 @@ impl State {
             joint: Joint::default(),
             depth: 0,
             variables,
+            volatile: HashSet::new(),
+            distrust: false,
             assigned: Vec::new(),
             fuel: length.saturating_mul(32).saturating_add(256 << 10),
             halted: false,
@@ -143,6 +192,12 @@ impl State {
     }
 
     pub(super) fn assign(&mut self, name: &str, word: &Word) {
+        let own = OWN.contains(&name) || name.starts_with("BASH_");
+        if own || self.distrust || self.volatile.contains(name) {
+            self.variables.insert(name.to_owned(), Value::unknown());
+            self.assigned.push(name.to_owned());
+            return;
+        }
         let small = word.pattern.len() <= MAX_VALUE && self.variables.len() < 4096;
         let value = if small {
             Value { text: word.text.clone(), pattern: word.pattern.clone() }
@@ -157,6 +212,82 @@ impl State {
 
     pub(super) fn value(&self, name: &str) -> Value {
         self.variables.get(name).cloned().unwrap_or_else(Value::unknown)
+    }
+
+    /// The variable may hold anything from here on.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.assign(name, &Word::unknown(""));
+    }
+
+    /// What is assigned to it from here on is not what it holds.
+    pub(super) fn make_volatile(&mut self, name: &str) {
+        if self.volatile.len() < 4096 {
+            self.volatile.insert(name.to_owned());
+        } else {
+            self.forget_all();
+        }
+    }
+
+    /// What was assigned since the mark may be assigned again at any time: by a function, by a trap.
+    pub(super) fn make_volatile_since(&mut self, mark: usize) {
+        let names: Vec<String> = self.assigned[mark.min(self.assigned.len())..].to_vec();
+        for name in names {
+            self.make_volatile(&name);
+        }
+    }
+
+    /// A variable whose name is not known was written: nothing is known from here on.
+    pub(super) fn forget_all(&mut self) {
+        self.distrust = true;
+        self.spend(self.variables.len());
+        for value in self.variables.values_mut() {
+            *value = Value::unknown();
+        }
+    }
+
+    /// Arithmetic may assign to every name that stands in it, and in the values of those.
+    pub(super) fn forget_named_in(&mut self, text: &str) {
+        let is_part = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+        for name in text.split(|sign| !is_part(sign)).filter(|name| !name.is_empty()) {
+            let Some(value) = self.variables.get(name) else { continue };
+            let inner = value.text.clone().unwrap_or_default();
+            if !self.spend(inner.len()) {
+                return;
+            }
+            for name in inner.split(|sign| !is_part(sign)) {
+                if self.variables.contains_key(name) {
+                    self.forget(name);
+                }
+            }
+            self.forget(name);
+        }
+    }
+
+    /// The values of these names, to be put back by [`State::restore`].
+    pub(super) fn save<'a>(&self, names: impl Iterator<Item = &'a String>) -> Saved {
+        let values = names.map(|name| (name.clone(), self.variables.get(name).cloned())).collect();
+        Saved { values, mark: self.mark() }
+    }
+
+    pub(super) fn restore(&mut self, saved: Saved) {
+        for (name, value) in saved.values {
+            match value {
+                Some(value) => self.variables.insert(name, value),
+                None => self.variables.remove(&name),
+            };
+        }
+        self.assigned.truncate(saved.mark);
+    }
+
+    /// Whether a value that is not quoted stays one word as it is, whatever splits words here.
+    pub(super) fn is_split_known(&self, text: &str) -> bool {
+        match self.variables.get("IFS").and_then(|value| value.text.as_deref()) {
+            Some(" \t\n") => true,
+            Some(signs) => {
+                !text.contains([' ', '\t', '\n']) && !text.contains(|s| signs.contains(s))
+            }
+            None => self.variables.is_empty(),
+        }
     }
 
     pub(super) fn mark(&self) -> usize {

@@ -110,7 +110,7 @@ const SHELLS: [&str; 12] =
     ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash", "yash", "csh", "tcsh"];
 
 /// Programs with a reading of their own, below.
-const RUNNERS: [&str; 25] = [
+const RUNNERS: [&str; 27] = [
     "cd",
     "chdir",
     "pushd",
@@ -129,6 +129,8 @@ const RUNNERS: [&str; 25] = [
     "readarray",
     "getopts",
     "printf",
+    "let",
+    "set",
     "find",
     "fd",
     "fdfind",
@@ -177,6 +179,7 @@ pub(super) fn unwrap(state: &mut State, index: usize) {
 
 fn dispatch(state: &mut State, index: usize, program: &str) {
     let args = state.commands[index].args.clone();
+    let inside = state.commands[index].context.inside.clone();
     // Every level of wrappers copies the words: a long line of them is paid for each time.
     if !state.spend(args.len() * 64) {
         return;
@@ -185,29 +188,52 @@ fn dispatch(state: &mut State, index: usize, program: &str) {
         "cd" | "chdir" | "pushd" | "popd" => state.forget_places(),
         "eval" => script(state, index, &join(&args), Via::Script),
         "trap" | "alias" => {
+            let mark = state.mark();
             for arg in &args {
                 let text = arg.text.as_deref().map(|text| match program {
                     "alias" => text.split_once('=').map_or("", |(_, value)| value),
-                    _ if text.contains([' ', '/', ';']) => text,
+                    _ if text.contains([' ', '/', ';', '=']) => text,
                     _ => "",
                 });
-                script(
-                    state,
-                    index,
-                    &text.map_or_else(|| Word::unknown(""), Word::literal),
-                    Via::Script,
-                );
+                let first = state.commands.len();
+                let text = text.map_or_else(|| Word::unknown(""), Word::literal);
+                script(state, index, &text, Via::Script);
+                // What follows the alias where it is used becomes arguments of its last command.
+                if program == "alias" && state.commands.len() > first {
+                    let last = state.commands.len() - 1;
+                    state.commands[last].args.push(Word::unknown("<arguments>"));
+                }
+            }
+            state.make_volatile_since(mark);
+        }
+        "export" | "declare" | "local" | "readonly" | "typeset" => {
+            assignments(state, program, &args, &inside);
+        }
+        "read" | "unset" | "mapfile" | "readarray" | "getopts" => read(state, program, &args),
+        "printf" => {
+            let first = args.first().map(|arg| arg.text.as_deref().unwrap_or("-v"));
+            match first.and_then(|first| first.strip_prefix("-v")) {
+                Some("") => forget_word(state, args.get(1)),
+                Some(name) => state.forget(base_name(name)),
+                None => {}
             }
         }
-        "export" | "declare" | "local" | "readonly" | "typeset" => assignments(state, &args),
-        "read" | "unset" | "mapfile" | "readarray" | "getopts" => {
-            for arg in args.iter().filter_map(|arg| arg.text.as_deref()) {
-                state.assign(arg, &Word::unknown(""));
+        "let" => {
+            for arg in &args {
+                state.forget_named_in(arg.text.as_deref().unwrap_or(&arg.raw));
             }
         }
-        "printf" if args.first().is_some_and(|arg| arg.text.as_deref() == Some("-v")) => {
-            if let Some(name) = args.get(1).and_then(|arg| arg.text.clone()) {
-                state.assign(&name, &Word::unknown(""));
+        // `set -k` takes assignments out of the arguments, `set +B` leaves braces alone.
+        "set" => {
+            let changes = |text: &str| {
+                text.starts_with('-') && !text.starts_with("--") && text.contains('k')
+                    || text.starts_with('+') && text.contains('B')
+                    || matches!(text, "keyword" | "braceexpand")
+            };
+            let mut options = args.iter().map_while(|arg| arg.text.as_deref());
+            state.complete &= !options.any(changes);
+            for number in 0..10 {
+                state.forget(&number.to_string());
             }
         }
         "find" | "fd" | "fdfind" => find(state, index, &args),
@@ -517,18 +543,84 @@ fn git(state: &mut State, index: usize, args: &[Word]) {
     }
 }
 
-fn assignments(state: &mut State, args: &[Word]) {
+/// `declare` and its kin. Some attributes change what is assigned later, or keep it from being assigned.
+fn assignments(state: &mut State, program: &str, args: &[Word], inside: &[Via]) {
+    let flags: String = args
+        .iter()
+        .filter_map(|arg| arg.text.as_deref())
+        .filter(|text| text.starts_with(['-', '+']))
+        .collect();
+    let named = program != "export";
+    if named && flags.contains('n') {
+        // It is another name of a variable: whatever is assigned to the one is assigned to the other.
+        return state.forget_all();
+    }
+    let computed = named && flags.contains(['i', 'u', 'l', 'c', 'a', 'A', 'g', 'I']);
+    // Outside a function `local` fails.
+    let fails = program == "local" && !inside.contains(&Via::Function);
     for arg in args {
-        match arg.text.as_deref().map(|text| text.split_once('=')) {
-            Some(Some((name, value))) => state.assign(name, &Word::literal(value)),
-            Some(None) => {}
-            None => {
-                if let Some((name, _)) = arg.raw.split_once('=') {
-                    state.assign(name, &Word::unknown(""));
+        let text = arg.text.as_deref();
+        let (name, value) = match text.map(|text| text.split_once('=')) {
+            Some(Some((name, value))) => (name.trim_end_matches('+'), Some(value)),
+            Some(None) => (text.unwrap_or(""), None),
+            None => match arg.raw.split_once('=') {
+                Some((name, _)) if name.bytes().all(is_name_byte) => {
+                    state.forget(name);
+                    (name, None)
                 }
-            }
+                _ => return state.forget_all(),
+            },
+        };
+        if name.starts_with(['-', '+']) {
+            continue;
+        }
+        let appended = text.is_some_and(|text| text[name.len()..].starts_with("+="));
+        let plain = name.bytes().all(is_name_byte) && !appended && !computed && !fails;
+        let name = base_name(name);
+        match value {
+            Some(value) if plain => state.assign(name, &Word::literal(value)),
+            Some(_) => state.forget(name),
+            None => {}
+        }
+        if computed || program == "readonly" || flags.contains('r') {
+            state.make_volatile(name);
         }
     }
+}
+
+/// What reads into variables: `read`, `mapfile`, `getopts`; and `unset`.
+fn read(state: &mut State, program: &str, args: &[Word]) {
+    for name in ["REPLY", "MAPFILE", "OPTARG"] {
+        state.forget(name);
+    }
+    for arg in args {
+        // `read -aNAME`.
+        if let Some(text) = arg.text.as_deref().filter(|text| text.starts_with('-')) {
+            if let Some((_, name)) = text.split_once('a').filter(|_| program == "read") {
+                state.forget(name);
+            }
+            continue;
+        }
+        forget_word(state, Some(arg));
+    }
+}
+
+/// The variable that a word names is written.
+fn forget_word(state: &mut State, word: Option<&Word>) {
+    match word.map(|word| word.text.as_deref()) {
+        Some(Some(name)) => state.forget(base_name(name)),
+        Some(None) => state.forget_all(),
+        None => {}
+    }
+}
+
+/// Without its index.
+fn base_name(name: &str) -> &str {
+    name.split('[').next().unwrap_or(name)
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 fn value_of(args: &[Word], options: &[&str]) -> Option<Word> {

@@ -2,8 +2,15 @@
 
 use super::expand::{Piece, fields};
 use super::grammar::{Origin, Parser};
+use super::state::Saved;
 use super::{Assignment, Command, Redirection, RedirectionKind, Via, Word, emulate, unwrap};
 use crate::finding::Span;
+
+/// Commands of the shell itself that may keep an assignment in front of them.
+const KEEPS: [&str; 12] = [
+    "eval", "export", "declare", "typeset", "readonly", "local", ".", "source", "set", "exec",
+    "command", "builtin",
+];
 
 impl Parser<'_, '_> {
     pub(super) fn peek(&self) -> Option<u8> {
@@ -33,7 +40,9 @@ impl Parser<'_, '_> {
     pub(super) fn bare_word(&self) -> &str {
         let rest = &self.bytes[self.at.min(self.bytes.len())..];
         let length = rest.iter().take(64).take_while(|byte| !is_meta(**byte)).count();
-        self.text.get(self.at..self.at + length).unwrap_or("")
+        let word = self.text.get(self.at..self.at + length).unwrap_or("");
+        let ends = matches!(rest.get(length), None | Some(b'\n'));
+        if ends { word.strip_suffix('\r').unwrap_or(word) } else { word }
     }
 
     /// Takes a reserved word or sign, or notes that it is missing.
@@ -53,7 +62,8 @@ impl Parser<'_, '_> {
         let start = self.at;
         while let Some(byte) = self.peek() {
             match byte {
-                b' ' | b'\t' | b'\r' => self.at += 1,
+                b' ' | b'\t' => self.at += 1,
+                b'\r' if self.at_line_end() => self.at += 1,
                 b'\\' if self.looking_at("\\\n") => self.at += 2,
                 b'#' if self.at == 0 || is_meta(self.bytes[self.at - 1]) => {
                     let rest = &self.bytes[self.at..];
@@ -65,6 +75,11 @@ impl Parser<'_, '_> {
         if self.at > start {
             self.state.spend(self.at - start);
         }
+    }
+
+    /// Whether a carriage return here is part of a line end, and not of a word.
+    pub(super) fn at_line_end(&self) -> bool {
+        matches!(self.bytes.get(self.at + 1), None | Some(b'\n'))
     }
 
     pub(super) fn newlines(&mut self) {
@@ -108,6 +123,7 @@ impl Parser<'_, '_> {
         let (mut words, mut assignments, mut redirections) = (Vec::new(), Vec::new(), Vec::new());
         let mut named = false;
         let mut end = start;
+        let mut saved: Option<Saved> = None;
         while !self.state.halted() {
             self.blanks();
             if self.redirection(&mut redirections) {
@@ -115,11 +131,22 @@ impl Parser<'_, '_> {
                 continue;
             }
             if !named && let Some(assignment) = self.assignment() {
+                // The next one sees this one; the words of the command do not.
+                let names = std::iter::once(&assignment.name);
+                let before = self.state.save(names);
+                match &mut saved {
+                    Some(saved) => saved.extend(before),
+                    None => saved = Some(before),
+                }
+                self.assign(&assignment);
                 assignments.push(assignment);
                 end = self.at;
                 continue;
             }
             let before = self.at;
+            if let Some(saved) = saved.take() {
+                self.state.restore(saved);
+            }
             words.extend(self.word());
             if self.at == before {
                 break;
@@ -140,6 +167,12 @@ impl Parser<'_, '_> {
         if words.is_empty() {
             for assignment in &assignments {
                 self.assign(assignment);
+            }
+        }
+        let builtin = words.first().and_then(|word| word.text.as_deref());
+        if builtin.is_some_and(|name| KEEPS.contains(&name)) {
+            for assignment in &assignments {
+                self.state.forget(&assignment.name);
             }
         }
         let mut words = words.into_iter();
@@ -175,6 +208,11 @@ impl Parser<'_, '_> {
     }
 
     fn assign(&mut self, assignment: &Assignment) {
+        if assignment.value.glob {
+            // Of an array: the names that match.
+            self.state.forget(&assignment.name);
+            return;
+        }
         if assignment.append {
             let old = self.state.value(&assignment.name);
             let text = old.text.zip(assignment.value.text.as_ref()).map(|(old, new)| old + new);
@@ -201,8 +239,11 @@ impl Parser<'_, '_> {
         let mut next = length;
         if rest.get(next) == Some(&b'[') {
             let close = rest[next..].iter().take(128).position(|byte| *byte == b']')?;
+            let index = self.text[self.at + next..self.at + next + close].to_owned();
+            self.state.forget_named_in(&index);
             next += close + 1;
         }
+        let indexed = next > length;
         let append = rest.get(next) == Some(&b'+');
         next += usize::from(append);
         if rest.get(next) != Some(&b'=') {
@@ -221,12 +262,20 @@ impl Parser<'_, '_> {
                 }
             }
             self.expect(")");
+            // With places given, or appended to, what the first one holds is not followed.
+            if append || values.iter().any(|word| word.raw.starts_with('[') || word.glob) {
+                return Some(Assignment { name, value: Word::unknown(""), append: false });
+            }
         } else {
             // A value is not split: it is read as if it were quoted.
             let start = self.at;
             let pieces = self.pieces();
-            values.push(super::expand::joined(pieces, &self.text[start..self.at]));
-            self.state.spend(values[0].pattern.len());
+            let value = super::expand::joined(pieces, &self.text[start..self.at]);
+            self.state.spend(value.pattern.len());
+            values.push(Word { glob: false, ..value });
+            if indexed {
+                values = vec![Word { text: None, pattern: "*".into(), ..values.remove(0) }];
+            }
         }
         let value = values.into_iter().next().unwrap_or_else(|| Word::literal(""));
         Some(Assignment { name, value, append })
@@ -241,9 +290,13 @@ impl Parser<'_, '_> {
         if self.at == before && self.peek() == Some(b'{') {
             let close = self.bytes[self.at..].iter().take(32).position(|byte| *byte == b'}');
             if let Some(close) = close
-                && self.bytes[self.at + 1..self.at + close].iter().all(u8::is_ascii_alphanumeric)
+                && self.bytes[self.at + 1..self.at + close]
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
                 && matches!(self.bytes.get(self.at + close + 1), Some(b'<' | b'>'))
             {
+                let name = self.text[self.at + 1..self.at + close].to_owned();
+                self.state.forget(&name);
                 self.at += close + 1;
             }
         }
@@ -385,8 +438,5 @@ impl Parser<'_, '_> {
 
 /// Signs that end an unquoted word.
 pub(super) fn is_meta(byte: u8) -> bool {
-    matches!(
-        byte,
-        b' ' | b'\t' | b'\r' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' | 0
-    )
+    matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' | 0)
 }

@@ -44,8 +44,8 @@ done
 /// Reads lines that end in NUL; prints for each what it executed, words ended by 1, commands by 2.
 const RECORDER: &str = r#"
 ulimit -t 20 -f 100
-rec() { printf '%s\1' rec "$@" >&99; printf '\2' >&99; }
-command_not_found_handle() { printf '%s\1' "$@" >&99; printf '\2' >&99; }
+command_not_found_handle() { local IFS=$'\1'; builtin printf '%s\1\2' "$*" >&99; }
+rec() { command_not_found_handle rec "$@"; }
 while IFS= read -r -d '' line; do
     log=$(exec 99>&1 </dev/null >/dev/null 2>/dev/null; unset log; eval "unset line; $line")
     printf '%s\0' "$log"
