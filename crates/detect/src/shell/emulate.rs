@@ -18,6 +18,10 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
+/// Programs whose output is followed here: a function of such a name makes it unknown.
+pub(super) const FOLLOWED: [&str; 10] =
+    ["echo", "printf", "cat", "tee", "base64", "gbase64", "openssl", "xxd", "rev", "tr"];
+
 /// What the commands from `first` on print, if they are one pipeline of which it is known.
 pub(super) fn output_of(commands: &[Command], first: usize) -> Option<String> {
     let last = commands.len().checked_sub(1).filter(|last| *last >= first)?;
@@ -89,8 +93,18 @@ pub(super) fn input(commands: &[Command], index: usize, stages: usize) -> Option
     match inline {
         Some(redirection) => redirection.target.text.clone(),
         None if command.redirections.iter().any(|r| r.kind == RedirectionKind::Read) => None,
-        None => output(commands, command.piped_from?, stages),
+        None => {
+            let from = command.piped_from?;
+            if is_alone(commands, from, command) { output(commands, from, stages) } else { None }
+        }
     }
+}
+
+/// Whether a command is all of its part of a pipe, and not the last of a group, a branch or a loop.
+fn is_alone(commands: &[Command], from: usize, reader: &Command) -> bool {
+    let writer = &commands[from].context;
+    reader.context.inside.starts_with(&writer.inside)
+        && commands.iter().filter(|command| command.context.shell == writer.shell).count() == 1
 }
 
 fn literals(words: &[Word]) -> Option<Vec<&str>> {

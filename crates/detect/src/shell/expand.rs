@@ -140,10 +140,12 @@ fn split(pieces: Vec<Piece>, raw: &str) -> Vec<Word> {
             Piece::Text { text, .. } => field.literal(&text),
             Piece::Glob(sign) => field.glob(sign),
             Piece::Brace(sign) => field.literal(&char::from(sign).to_string()),
-            Piece::Value { text: None, pattern, sources, .. } => {
+            Piece::Value { text: None, pattern, sources, quoted } => {
                 field.opaque = true;
                 field.present = true;
-                field.pattern.push_str(&pattern);
+                // Where it is split, its blanks are gone.
+                let split = !quoted && pattern.contains([' ', '\t', '\n']);
+                field.pattern.push_str(if split { "*" } else { &pattern });
                 field.sources.extend(sources);
             }
             Piece::Value { text: Some(text), quoted: true, sources, .. } => {

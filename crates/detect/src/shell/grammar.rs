@@ -1,7 +1,7 @@
 //! Lists, pipelines and compound commands.
 
 use super::state::State;
-use super::{Command, Context, Joint, Redirection, Via, Word};
+use super::{Command, Context, Joint, Redirection, Via, Word, emulate};
 use crate::finding::Span;
 
 /// Most values for which the body of a `for` is read once each.
@@ -390,6 +390,7 @@ impl<'text, 'state> Parser<'text, 'state> {
     fn function_keyword(&mut self) -> bool {
         self.at += "function".len();
         self.blanks();
+        self.state.complete &= !emulate::FOLLOWED.contains(&self.bare_word());
         self.at += self.bare_word().len();
         self.blanks();
         if self.peek() == Some(b'(') {

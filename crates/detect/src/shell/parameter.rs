@@ -156,7 +156,10 @@ impl Parser<'_, '_> {
     fn tilde(&mut self) -> Piece {
         self.at += 1;
         match self.peek() {
-            Some(b'+' | b'-' | b'0'..=b'9') => Piece::unknown(),
+            Some(b'+' | b'-' | b'0'..=b'9') => {
+                self.at += 1;
+                Piece::unknown()
+            }
             _ => {
                 let home = self.state.value("HOME");
                 if home.text.as_deref() == Some("~") {

@@ -86,6 +86,8 @@ pub(super) struct State {
     volatile: HashSet<String>,
     /// A name that is not known was written, or stands for another: nothing is believed any more.
     distrust: bool,
+    /// Whether aliases take effect, as they do not in a script that does not ask for it.
+    pub(super) aliases: bool,
     /// Names in the order in which they were assigned, for [`State::forget_since`].
     assigned: Vec<String>,
     /// Bytes of work that are left; makes the whole linear whatever the text repeats.
@@ -112,6 +114,7 @@ impl State {
             variables,
             volatile: HashSet::new(),
             distrust: false,
+            aliases: false,
             assigned: Vec::new(),
             fuel: length.saturating_mul(32).saturating_add(256 << 10),
             halted: false,
@@ -192,7 +195,7 @@ impl State {
     }
 
     pub(super) fn assign(&mut self, name: &str, word: &Word) {
-        let own = OWN.contains(&name) || name.starts_with("BASH_");
+        let own = OWN.contains(&name) || name.starts_with("BASH");
         if own || self.distrust || self.volatile.contains(name) {
             self.variables.insert(name.to_owned(), Value::unknown());
             self.assigned.push(name.to_owned());
@@ -324,5 +327,8 @@ impl State {
 
     pub(super) fn show_variables(&mut self, variables: HashMap<String, Value>) {
         self.variables = variables;
+        if self.distrust {
+            self.forget_all();
+        }
     }
 }

@@ -110,7 +110,7 @@ const SHELLS: [&str; 12] =
     ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash", "yash", "csh", "tcsh"];
 
 /// Programs with a reading of their own, below.
-const RUNNERS: [&str; 27] = [
+const RUNNERS: [&str; 28] = [
     "cd",
     "chdir",
     "pushd",
@@ -131,6 +131,7 @@ const RUNNERS: [&str; 27] = [
     "printf",
     "let",
     "set",
+    "shopt",
     "find",
     "fd",
     "fdfind",
@@ -199,7 +200,7 @@ fn dispatch(state: &mut State, index: usize, program: &str) {
                 let text = text.map_or_else(|| Word::unknown(""), Word::literal);
                 script(state, index, &text, Via::Script);
                 // What follows the alias where it is used becomes arguments of its last command.
-                if program == "alias" && state.commands.len() > first {
+                if program == "alias" && state.aliases && state.commands.len() > first {
                     let last = state.commands.len() - 1;
                     state.commands[last].args.push(Word::unknown("<arguments>"));
                 }
@@ -222,6 +223,10 @@ fn dispatch(state: &mut State, index: usize, program: &str) {
             for arg in &args {
                 state.forget_named_in(arg.text.as_deref().unwrap_or(&arg.raw));
             }
+        }
+        "shopt" => {
+            let aliases = |arg: &Word| arg.could_be("expand_aliases");
+            state.aliases |= args.iter().any(aliases);
         }
         // `set -k` takes assignments out of the arguments, `set +B` leaves braces alone.
         "set" => {

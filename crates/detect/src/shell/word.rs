@@ -153,6 +153,8 @@ impl Parser<'_, '_> {
             }
             end = self.at;
             if !named && words.len() == 1 && self.peek_function() {
+                let name = words[0].text.as_deref().unwrap_or("");
+                self.state.complete &= !emulate::FOLLOWED.contains(&name);
                 self.function_body();
                 return;
             }

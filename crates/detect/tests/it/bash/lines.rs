@@ -409,7 +409,15 @@ pub(super) const VARIABLES: &[&str] = &[
     "v=a; rec ${v@U} ${v@Q} ${v@a}",
     "set -- a b; v=$1; shift; rec $1 $v; shift; rec x $1",
     "set -f; v='*'; rec $v *",
-    "shopt -s nullglob; rec * x; v='[a]'; rec $v y",
+    "echo rec a | sh; echo 'rec b; rec c' | sh",
+    "{ echo rec a; echo rec b; } | sh",
+    "(echo rec a; echo :) | sh",
+    "if true; then echo rec a; else echo rec b; fi | sh",
+    "for i in a b; do echo rec $i; done | sh",
+    "true && echo rec a | sh",
+    "sh -c 'rec a \"$1\"' _ 'b c'; sh -c \"rec d\"",
+    "sh <<< 'rec a'; sh <<E\nrec b\nE\n",
+    "sh -c 'set -- x; rec $1' _ y; sh -c 'shift; rec $1' _ y z",
     "shopt -s extglob\nrec @(a|b) c",
     "shopt -s expand_aliases\nalias k='rec x'\nk y",
     "shopt -s expand_aliases\nalias rec='rec x'\nrec y",
@@ -430,6 +438,12 @@ pub(super) const VARIABLES: &[&str] = &[
     "rec $(echo a 1>&2) b",
     "rec $(exec >/dev/null; echo a) b",
     "rec $(exit; echo a) b",
+];
+
+/// Lines of which the parser still sees something else than bash runs.
+pub(super) const LEFT: &[&str] = &[
+    // A glob that matches nothing vanishes.
+    "shopt -s nullglob; v='[a]'; rec $v y",
 ];
 
 fn atom() -> impl Strategy<Value = String> {
