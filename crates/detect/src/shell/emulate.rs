@@ -43,10 +43,11 @@ pub(super) fn output_of(commands: &[Command], first: usize) -> Option<String> {
 pub(super) fn output(commands: &[Command], index: usize, stages: usize) -> Option<String> {
     let stages = stages.checked_sub(1)?;
     let command = commands.get(index)?;
-    let diverted = command.redirections.iter().any(|redirection| {
-        !matches!(redirection.kind, RedirectionKind::HereDocument | RedirectionKind::HereString)
-            && !(redirection.kind == RedirectionKind::Duplicate
-                && redirection.target.text.as_deref() == Some("1"))
+    let diverted = command.redirections.iter().any(|redirection| match redirection.kind {
+        RedirectionKind::HereDocument | RedirectionKind::HereString => false,
+        // `2>&1`, but not `>&2`.
+        RedirectionKind::Duplicate => redirection.target.text.as_deref() != Some("1"),
+        _ => true,
     });
     if diverted {
         return None;

@@ -129,6 +129,7 @@ impl<'text, 'state> Parser<'text, 'state> {
             piped = true;
             // Each part of a pipe runs in a shell of its own; the last one may not (zsh).
             self.state.move_to_shell(first, shell);
+            self.state.forget_since(mark);
             if self.state.commands.len() > first {
                 self.state.stdin = Some(self.state.commands.len() - 1);
             }

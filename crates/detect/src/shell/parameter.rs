@@ -264,8 +264,8 @@ impl Parser<'_, '_> {
     /// What an expansion gave, not known where it is split by other signs than blanks.
     fn unsplit(&self, piece: Piece, quoted: bool) -> Piece {
         match piece {
-            Piece::Value { text: Some(text), sources, .. }
-                if !quoted && !self.state.is_split_known(&text) =>
+            Piece::Value { text, pattern, sources, .. }
+                if !quoted && !self.state.is_split_known(text.as_deref().unwrap_or(&pattern)) =>
             {
                 Piece::substituted(None, sources)
             }

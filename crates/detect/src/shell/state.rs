@@ -252,8 +252,11 @@ impl State {
     pub(super) fn forget_named_in(&mut self, text: &str) {
         let is_part = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
         for name in text.split(|sign| !is_part(sign)).filter(|name| !name.is_empty()) {
-            let Some(value) = self.variables.get(name) else { continue };
-            let inner = value.text.clone().unwrap_or_default();
+            // In a function all variables are hidden: each may be one of those outside.
+            if !self.variables.contains_key(name) && !self.inside.contains(&Via::Function) {
+                continue;
+            }
+            let inner = self.value(name).text.unwrap_or_default();
             if !self.spend(inner.len()) {
                 return;
             }

@@ -110,7 +110,7 @@ const SHELLS: [&str; 12] =
     ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash", "yash", "csh", "tcsh"];
 
 /// Programs with a reading of their own, below.
-const RUNNERS: [&str; 28] = [
+const RUNNERS: [&str; 29] = [
     "cd",
     "chdir",
     "pushd",
@@ -132,6 +132,7 @@ const RUNNERS: [&str; 28] = [
     "let",
     "set",
     "shopt",
+    "shift",
     "find",
     "fd",
     "fdfind",
@@ -237,10 +238,9 @@ fn dispatch(state: &mut State, index: usize, program: &str) {
             };
             let mut options = args.iter().map_while(|arg| arg.text.as_deref());
             state.complete &= !options.any(changes);
-            for number in 0..10 {
-                state.forget(&number.to_string());
-            }
+            forget_arguments(state);
         }
+        "shift" => forget_arguments(state),
         "find" | "fd" | "fdfind" => find(state, index, &args),
         "git" => git(state, index, &args),
         "su" | "runuser" | "script" => {
@@ -607,6 +607,16 @@ fn read(state: &mut State, program: &str, args: &[Word]) {
             continue;
         }
         forget_word(state, Some(arg));
+    }
+}
+
+/// `$1` and those behind it change.
+fn forget_arguments(state: &mut State) {
+    for number in 1..100 {
+        let name = number.to_string();
+        if state.value(&name).text.is_some() {
+            state.forget(&name);
+        }
     }
 }
 

@@ -335,8 +335,15 @@ impl Parser<'_, '_> {
             redirections.push(Redirection { kind, target });
             return true;
         }
-        let words = self.word();
-        self.state.complete &= !words.is_empty();
+        let start = self.at;
+        let words = if kind == HereString {
+            // It is not split.
+            let pieces = self.pieces();
+            vec![super::expand::joined(pieces, &self.text[start..self.at])]
+        } else {
+            self.word()
+        };
+        self.state.complete &= self.at > start;
         for target in words {
             let descriptor = target
                 .text
