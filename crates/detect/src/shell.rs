@@ -8,9 +8,12 @@
 //! Bash's grammar is the yardstick. Size, nesting and work are bounded; what goes beyond, or does
 //! not parse, gives `complete == false` and every token of the text in [`Parsed::tokens`].
 
+mod declare;
 mod emulate;
+mod escapes;
 mod expand;
 mod grammar;
+mod operators;
 mod parameter;
 mod pattern;
 mod state;
@@ -19,7 +22,7 @@ mod tests;
 mod unwrap;
 mod word;
 
-pub(crate) use parameter::unescape;
+pub(crate) use escapes::unescape;
 pub use pattern::matches as pattern_matches;
 
 use crate::finding::Span;

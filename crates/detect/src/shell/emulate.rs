@@ -1,6 +1,6 @@
 //! The output of commands that only repeat or decode literals.
 
-use super::parameter::unescape;
+use super::escapes::unescape;
 use super::{Command, RedirectionKind, Via, Word};
 use base64::Engine as _;
 use base64::alphabet;

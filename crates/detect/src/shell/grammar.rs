@@ -82,7 +82,7 @@ impl<'text, 'state> Parser<'text, 'state> {
         self.state.joint = Joint::Sequence;
         self.pipeline();
         // What stands behind `&&` holds within the chain; behind it, it may not have run.
-        let mark = self.state.mark();
+        let mut mark = self.state.mark();
         loop {
             self.blanks();
             if self.looking_at("&&") {
@@ -95,6 +95,7 @@ impl<'text, 'state> Parser<'text, 'state> {
                 self.newlines();
                 self.state.joint = Joint::Or;
                 self.state.forget_since(mark);
+                mark = self.state.mark();
                 self.inside(Via::Branch, Self::pipeline);
             } else {
                 self.state.forget_since(mark);
@@ -113,7 +114,7 @@ impl<'text, 'state> Parser<'text, 'state> {
                 self.blanks();
             }
         }
-        let (stdin, mark) = (self.state.stdin, self.state.mark());
+        let (stdin, mut mark) = (self.state.stdin, self.state.mark());
         let mut first = self.state.commands.len();
         let mut shell = self.state.shells.len();
         let joint = self.state.joint;
@@ -130,6 +131,7 @@ impl<'text, 'state> Parser<'text, 'state> {
             // Each part of a pipe runs in a shell of its own; the last one may not (zsh).
             self.state.move_to_shell(first, shell);
             self.state.forget_since(mark);
+            mark = self.state.mark();
             if self.state.commands.len() > first {
                 self.state.stdin = Some(self.state.commands.len() - 1);
             }

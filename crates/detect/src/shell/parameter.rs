@@ -1,10 +1,12 @@
 //! What stands inside a word: quotes, escapes, `$…`, backticks, arithmetic.
 
+use super::Via;
+use super::escapes::ansi;
 use super::expand::{Piece, joined};
 use super::grammar::{Origin, Parser};
+use super::operators::{evaluate, is_resplit};
 use super::state::Value;
 use super::word::is_meta;
-use super::{Via, Word};
 
 const OPERATORS: [&str; 22] = [
     ":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,", "-", "=", "+", "?", "#", "%",
@@ -24,6 +26,8 @@ impl Parser<'_, '_> {
         let (mut groups, mut group) = (0_usize, 0_usize);
         // Braces come first: `$a{b,c}` is `$ab $ac`.
         let mut renamed = false;
+        // Bash does not split what stands beside a `$` that expands nothing.
+        let mut lone = false;
         while let Some(byte) = self.peek() {
             if self.state.halted() || close == Some(byte) {
                 break;
@@ -52,6 +56,7 @@ impl Parser<'_, '_> {
                         .is_some_and(|b| *b == b'_' || b.is_ascii_alphanumeric());
                     pieces.push(self.dollar(false));
                     let brace = matches!(self.peek(), Some(b'{' | b',' | b'}'));
+                    lone |= matches!(pieces.last(), Some(Piece::Text { quoted: false, .. }));
                     renamed |= named && close.is_none() && brace;
                 }
                 b'`' => pieces.push(self.backtick(false)),
@@ -100,7 +105,8 @@ impl Parser<'_, '_> {
         }
         self.state.complete &= groups == 0;
         let braces = pieces.iter().filter(|piece| matches!(piece, Piece::Brace(_))).count();
-        if renamed && braces > 1 {
+        let is_split = |piece: &Piece| matches!(piece, Piece::Value { quoted: false, .. });
+        if renamed && braces > 1 || lone && pieces.iter().any(is_split) {
             return vec![Piece::substituted(None, super::expand::sources(&pieces))];
         }
         pieces
@@ -189,6 +195,10 @@ impl Parser<'_, '_> {
 
     fn dollar(&mut self, quoted: bool) -> Piece {
         self.at += 1;
+        // Line continuations are gone before anything is read: `$\` at a line's end, then `(…)`.
+        while self.looking_at("\\\n") {
+            self.at += 2;
+        }
         match self.peek() {
             Some(b'(') => {
                 if self.looking_at("((")
@@ -274,7 +284,7 @@ impl Parser<'_, '_> {
     }
 
     fn name(&mut self) -> String {
-        let start = self.at;
+        let mut name = String::new();
         let digits = self.peek().is_some_and(|byte| byte.is_ascii_digit());
         while let Some(byte) = self.peek() {
             let fits = if digits {
@@ -282,12 +292,16 @@ impl Parser<'_, '_> {
             } else {
                 byte.is_ascii_alphanumeric() || byte == b'_'
             };
-            if !fits {
+            if fits {
+                name.push(char::from(byte));
+                self.at += 1;
+            } else if self.looking_at("\\\n") {
+                self.at += 2;
+            } else {
                 break;
             }
-            self.at += 1;
         }
-        self.text[start..self.at].to_owned()
+        name
     }
 
     /// `${ … }`, behind its brace.
@@ -477,154 +491,4 @@ fn is_active(byte: u8) -> bool {
         byte,
         b'\'' | b'"' | b'\\' | b'$' | b'`' | b'{' | b',' | b'}' | b'*' | b'?' | b'[' | b']'
     ) || matches!(byte, b'+' | b'@' | b'!' | b'\r')
-}
-
-/// Whether an operand takes the place of the value and its quotes decide how it is split.
-fn is_resplit(operator: &str, operand: &Word) -> bool {
-    let replaces = matches!(operator, ":-" | "-" | ":+" | "+" | ":=" | "=");
-    let text = operand.text.as_deref().unwrap_or("");
-    replaces
-        && operand.raw.contains(['\'', '"', '\\'])
-        && (text.is_empty() || text.contains([' ', '\t', '\n', '*', '?', '[']))
-}
-
-fn evaluate(text: &str, operator: &str, operand: &Word) -> Value {
-    let same = || Value::known(text);
-    let Some(other) = operand.text.as_deref() else {
-        return if operator.is_empty() { same() } else { Value::unknown() };
-    };
-    let computed = match operator {
-        "" if !operand.raw.is_empty() => None,
-        "" | "?" | ":?" | "-" | "=" => Some(text.to_owned()),
-        ":-" | ":=" => Some(if text.is_empty() { other } else { text }.to_owned()),
-        ":+" => Some(if text.is_empty() { "" } else { other }.to_owned()),
-        "+" => Some(other.to_owned()),
-        "^^" => Some(text.to_uppercase()),
-        ",," => Some(text.to_lowercase()),
-        "#" | "##" if !operand.glob => Some(text.strip_prefix(other).unwrap_or(text).to_owned()),
-        "%" | "%%" if !operand.glob => Some(text.strip_suffix(other).unwrap_or(text).to_owned()),
-        "/" | "//" if !operand.glob => {
-            // Quotes, and signs that a value brought, hide where the pattern ends.
-            let slashes = |text: &str| text.matches('/').count();
-            let plain = !operand.raw.contains(['\'', '"', '\\']);
-            if !plain || slashes(&operand.raw) != slashes(other) || other.contains('&') {
-                return Value::unknown();
-            }
-            let (from, to) = other.split_once('/').unwrap_or((other, ""));
-            match from {
-                "" => Some(text.to_owned()),
-                _ if operator == "/" => Some(text.replacen(from, to, 1)),
-                // A replacement that grows the text a lot is not followed.
-                _ if to.len() > from.len().saturating_mul(16) => None,
-                _ => Some(text.replace(from, to)),
-            }
-        }
-        ":" => substring(text, other),
-        _ => None,
-    };
-    computed.map_or_else(Value::unknown, |computed| Value::known(&computed))
-}
-
-fn substring(text: &str, range: &str) -> Option<String> {
-    let (from, length) = match range.split_once(':') {
-        Some((from, length)) => (from, length.trim().parse().ok()?),
-        None => (range, usize::MAX),
-    };
-    let from: i64 = from.trim().parse().ok()?;
-    let signs = text.chars().count();
-    let from = match usize::try_from(from) {
-        Ok(from) => from,
-        Err(_) => signs.checked_sub(usize::try_from(from.unsigned_abs()).ok()?)?,
-    };
-    Some(text.chars().skip(from).take(length).collect())
-}
-
-/// `$'…'` behind its quote: the text, the bytes read, whether it was closed.
-fn ansi(bytes: &[u8]) -> (String, usize, bool) {
-    let mut out = Vec::new();
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        at += 1;
-        match byte {
-            b'\'' => {
-                // The text ends at a zero.
-                let end = memchr::memchr(0, &out).unwrap_or(out.len());
-                return (String::from_utf8_lossy(&out[..end]).into_owned(), at, true);
-            }
-            b'\\' if bytes[at..].starts_with(b"x{") => {
-                let close = memchr::memchr(b'}', &bytes[at..]).unwrap_or(1);
-                let digits = std::str::from_utf8(&bytes[at + 2..at + close.max(2)]).unwrap_or("");
-                match u32::from_str_radix(digits, 16) {
-                    Ok(value) => {
-                        out.push(u8::try_from(value & 0xff).unwrap_or(b'?'));
-                        at += close + 1;
-                    }
-                    Err(_) => at += unescape(&bytes[at..], &mut out),
-                }
-            }
-            b'\\' => at += unescape(&bytes[at..], &mut out),
-            _ => out.push(byte),
-        }
-    }
-    (String::from_utf8_lossy(&out).into_owned(), at, false)
-}
-
-/// One backslash escape behind its backslash; how many bytes it takes.
-pub(crate) fn unescape(bytes: &[u8], out: &mut Vec<u8>) -> usize {
-    let Some(&sign) = bytes.first() else {
-        out.push(b'\\');
-        return 0;
-    };
-    let digits = |from: usize, most: usize, radix: u32| {
-        let text = &bytes[from.min(bytes.len())..];
-        let length = text.iter().take(most).take_while(|b| char::from(**b).is_digit(radix)).count();
-        let value = text[..length]
-            .iter()
-            .filter_map(|b| char::from(*b).to_digit(radix))
-            .fold(0_u32, |value, digit| value.wrapping_mul(radix).wrapping_add(digit));
-        (value, length)
-    };
-    let simple = match sign {
-        b'n' => b'\n',
-        b't' => b'\t',
-        b'r' => b'\r',
-        b'a' => 7,
-        b'b' => 8,
-        b'e' | b'E' => 27,
-        b'f' => 12,
-        b'v' => 11,
-        b'\\' | b'\'' | b'"' | b'?' => sign,
-        b'x' | b'u' | b'U' => {
-            let most = match sign {
-                b'x' => 2,
-                b'u' => 4,
-                _ => 8,
-            };
-            let (value, length) = digits(1, most, 16);
-            if length == 0 {
-                out.extend([b'\\', sign]);
-            } else if sign == b'x' {
-                out.push(u8::try_from(value).unwrap_or(b'?'));
-            } else {
-                let sign = char::from_u32(value).unwrap_or('\u{fffd}');
-                out.extend(sign.to_string().bytes());
-            }
-            return 1 + length;
-        }
-        b'0'..=b'7' => {
-            let (value, length) = digits(0, 3, 8);
-            out.push(u8::try_from(value & 0xff).unwrap_or(b'?'));
-            return length;
-        }
-        b'c' => {
-            out.push(bytes.get(1).map_or(b'c', |control| control & 0x1f));
-            return bytes.len().min(2);
-        }
-        _ => {
-            out.extend([b'\\', sign]);
-            return 1;
-        }
-    };
-    out.push(simple);
-    1
 }

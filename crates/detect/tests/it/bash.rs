@@ -15,6 +15,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -22,10 +23,38 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use wardkeep_detect::shell::{Command, Opaque, Parsed, Word, parse};
 
-use crate::leak::skip;
-
 #[path = "bash/lines.rs"]
 mod lines;
+
+fn skip(what: &str, test: &str) {
+    use std::io::Write as _;
+    let line = format!("skipped: needs {what} ({test})\n");
+    eprint!("{line}");
+    if let Some(path) = std::env::var_os("WARDKEEP_SKIP_LOG") {
+        let file = fs::OpenOptions::new().append(true).create(true).open(path);
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    }
+}
+
+/// A folder that is gone when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bash-{}-{number}", std::process::id());
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
 
 /// How many lines are generated for each test.
 fn generated_lines() -> usize {
@@ -68,11 +97,11 @@ fn bash() -> Option<PathBuf> {
 /// What bash answers to each line, or nothing where there is no bash.
 fn ask(driver: &str, lines: &[String]) -> Option<Vec<String>> {
     let bash = bash()?;
-    let folder = tempfile::tempdir().unwrap();
-    let (empty, work) = (folder.path().join("bin"), folder.path().join("work"));
+    let folder = Folder::new();
+    let (empty, work) = (folder.0.join("bin"), folder.0.join("work"));
     fs::create_dir(&empty).unwrap();
     fs::create_dir(&work).unwrap();
-    let input = folder.path().join("lines");
+    let input = folder.0.join("lines");
     fs::write(&input, lines.iter().map(|line| format!("{line}\0")).collect::<String>()).unwrap();
     let mut process = Process::new(bash)
         .args(["--norc", "--noprofile", "-c", driver])

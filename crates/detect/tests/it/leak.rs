@@ -108,7 +108,7 @@ fn shared_file(name: &str) -> Option<PathBuf> {
     Some(folder.join(name)).filter(|path| path.is_file())
 }
 
-pub(crate) fn skip(what: &str, test: &str) {
+fn skip(what: &str, test: &str) {
     use std::io::Write as _;
     let line = format!("skipped: needs {what} ({test})\n");
     eprint!("{line}");
