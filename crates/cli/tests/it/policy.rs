@@ -326,6 +326,7 @@ fn test_audit_cli_reports_segments() {
 #[test]
 fn a_log_that_was_rewritten_shows_in_the_status_and_without_a_journal() {
     let home = Home::signed();
+    home.succeed(&["md", "start"]);
     assert_eq!(home.run(&["md", "status"]).code, 0);
     let whole = fs::read_to_string(home.log()).unwrap();
     fs::write(home.log(), format!("{}\n", whole.lines().next().unwrap())).unwrap();
