@@ -134,9 +134,9 @@ impl Detector {
     pub fn scan(&self, text: &str, channel: Channel) -> Scan {
         let views = views(text, &self.limits);
         let mut findings = Heaviest::default();
-        for view in &views.views {
+        for (at, view) in views.views.iter().enumerate() {
             for set in &self.sets {
-                rules(set, text, view, channel, &mut findings);
+                rules(set, text, view, at == 0, channel, &mut findings);
             }
         }
         hidden(&views, &mut findings);
@@ -208,13 +208,21 @@ pub fn is_clean(text: &str, channel: Channel) -> bool {
     scan(text, channel).verdict == Verdict::Clean
 }
 
-fn rules(set: &RuleSet, text: &str, view: &View<'_>, channel: Channel, findings: &mut Heaviest) {
+fn rules(
+    set: &RuleSet,
+    text: &str,
+    view: &View<'_>,
+    first: bool,
+    channel: Channel,
+    findings: &mut Heaviest,
+) {
     let encoded = view.path().iter().any(|&step| is_encoding(step));
     let mut heaviest: Option<(f32, Span)> = None;
     for one in matcher::matches(set, view.text()) {
         let rule = &set.rules[usize::from(one.rule)];
         // What was not hidden was found in the first view.
-        if !view.path().is_empty() && !view.altered(one.start..one.end) {
+        let hidden = !view.path().is_empty() && view.altered(one.start..one.end);
+        if !hidden && !first {
             continue;
         }
         let mut weight = rule.weight(channel) * one.factor;
@@ -225,7 +233,7 @@ fn rules(set: &RuleSet, text: &str, view: &View<'_>, channel: Channel, findings:
         if weight < LEAST {
             continue;
         }
-        if encoded && heaviest.is_none_or(|(most, _)| weight > most) {
+        if hidden && encoded && heaviest.is_none_or(|(most, _)| weight > most) {
             heaviest = Some((weight, span));
         }
         findings.add(weight, span, || Finding {
@@ -233,7 +241,7 @@ fn rules(set: &RuleSet, text: &str, view: &View<'_>, channel: Channel, findings:
             category: rule.category,
             weight,
             span,
-            path: view.path().to_vec(),
+            path: if hidden { view.path().to_vec() } else { Vec::new() },
             reason: rule.explanation.clone(),
         });
     }

@@ -384,7 +384,6 @@ fn commands_that_write_protected_files_are_denied() {
             "cd sub && rm ../SOUL.md",
             "pushd /tmp; popd; echo x > LocalGPT.md",
             "cd jump && cd .. && rm LocalGPT.md",
-            "echo x > ~+/LocalGPT.md",
             "ln -s ROOT/ws x; rm x/LocalGPT.md",
             "ln -s LocalGPT.md y && echo x > y",
             "ln -s ROOT/state z && cat z/.device_key",
@@ -460,6 +459,7 @@ fn what_cannot_be_told_is_a_warning() {
     scene.level(
         Level::Warned,
         &[
+            "echo x > ~+/LocalGPT.md",
             "echo x > \"$f\"",
             "rm $(ls)",
             "rm $(ls | grep -i local)",
