@@ -46,6 +46,8 @@ struct Entry {
     index: usize,
     literal: &'static [u8],
     back: usize,
+    /// Told with the byte behind it.
+    with_next: bool,
 }
 
 #[derive(Debug)]
@@ -77,7 +79,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         reach: 0,
     };
     for (whose, index, text) in secrets.chain(urls) {
-        table.add(Entry { whose, index, literal: text.as_bytes(), back: 0 });
+        table.add(Entry { whose, index, literal: text.as_bytes(), back: 0, with_next: false });
     }
     table.entries.sort_by_key(|(hash, _)| *hash);
     for (hash, _) in &table.entries {
@@ -134,7 +136,7 @@ impl Table {
                 let next = (0..=u8::MAX).filter(|byte| byte & 0x20 == 0);
                 for byte in next {
                     if may_follow(literal, byte) || may_follow(literal, byte | 0x20) {
-                        self.put([a, b, c, byte], entry);
+                        self.put([a, b, c, byte], Entry { with_next: true, ..entry });
                     }
                 }
             }
@@ -268,7 +270,11 @@ impl Search<'_> {
         let end = start + entry.literal.len();
         let there = self.text.get(start..end);
         let same = |(one, other): (&u8, &u8)| one.eq_ignore_ascii_case(other);
-        if there.is_some_and(|there| there.iter().zip(entry.literal).all(same)) {
+        // Some signs have the hash of others that may follow.
+        let next = || self.text.get(end).is_some_and(|next| may_follow(entry.literal, *next));
+        if there.is_some_and(|there| there.iter().zip(entry.literal).all(same))
+            && (!entry.with_next || next())
+        {
             let queue = match entry.whose {
                 Whose::Secrets => &mut self.secrets,
                 Whose::Urls => &mut self.urls,
@@ -368,6 +374,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_sign_of_the_same_hash_is_not_told() {
+        assert_eq!(both(b"pwd|x")[0], []);
+        assert_eq!(both(b"pwd\\x")[0].len(), 1);
     }
 
     proptest! {
