@@ -1,0 +1,10 @@
+//! Pure decisions: who may do what, given where it came from.
+//!
+//! An [`action::Action`] is what an agent is about to do; [`facts::Facts`] are what rules see of it;
+//! a [`verdict::Decision`] is what comes out. Nothing here opens a file, asks the time or remembers
+//! anything: whoever calls has resolved paths and looked up taint, and passes that in.
+
+pub mod facts;
+pub mod surface;
+pub mod taint;
+pub mod verdict;
