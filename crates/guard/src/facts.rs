@@ -129,10 +129,14 @@ pub struct NetworkFacts {
     pub payload: u64,
     /// Whether the owner allows the host by name.
     pub allowed: bool,
+    /// Whether there is a list of allowed hosts at all.
+    pub listed: bool,
     /// Whether the host is on the blocklist, or a service that takes in whatever is sent.
     pub blocked: bool,
-    /// Whether it is an address inside the machine or its network: private, link-local, metadata.
+    /// Whether it is an address inside the machine or its network: private, link-local, loopback.
     pub internal: bool,
+    /// Whether it is an address at which a cloud hands out credentials.
+    pub metadata: bool,
     /// Whether more is sent than the owner allows.
     pub oversized: bool,
     /// Whether the request looks like a way to carry data out.
