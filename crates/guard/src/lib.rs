@@ -4,6 +4,9 @@
 //! a [`verdict::Decision`] is what comes out. Nothing here opens a file, asks the time or remembers
 //! anything: whoever calls has resolved paths and looked up taint, and passes that in.
 
+pub mod action;
+pub mod alert;
+pub mod assess;
 pub mod facts;
 pub mod surface;
 pub mod taint;
