@@ -8,6 +8,7 @@ mod bitmap;
 pub mod effects;
 pub mod finding;
 pub mod leak;
+pub mod names;
 pub mod rules;
 pub mod scan;
 pub mod secrets;

@@ -12,7 +12,6 @@
 mod command;
 mod facts;
 mod lists;
-mod names;
 mod set;
 
 pub use command::{CommandJudgement, Hit, Level, Resolve, Surroundings, judge_command};
@@ -21,6 +20,6 @@ pub use lists::{
     DEFAULT_PROTECT, ProtectLists, SETTINGS_ELSEWHERE, SETTINGS_IN_FOLDERS, STAGING_FOLDER,
     TOOL_LEVEL_PROTECTED,
 };
-pub use names::{fold_name, folded_components};
 pub use set::{Class, Denial, Judgement, Operation, ProtectedSet, Redirect};
+pub use wardkeep_detect::names::{fold_name, folded_components};
 pub use wardkeep_detect::shell::pattern_matches as glob_matches;

@@ -12,8 +12,8 @@ use wardkeep_detect::shell::pattern_matches;
 
 use super::facts::{FileKind, Identity, PathFacts, Readings};
 use super::lists::{ProtectLists, STAGING_FOLDER, TOOL_LEVEL_PROTECTED};
-use super::names::folded_components;
 use crate::workspace::{MANIFEST_FILE, POLICY_FILE};
+use wardkeep_detect::names::folded_components;
 
 /// Why a file is protected; the strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

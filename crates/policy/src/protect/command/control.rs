@@ -3,9 +3,9 @@
 use wardkeep_detect::effects::Effect;
 use wardkeep_detect::shell::Word;
 
-use super::super::names::fold_name;
 use super::super::set::{Class, Denial};
 use super::{Judge, Level};
+use wardkeep_detect::names::fold_name;
 
 /// Names under which this program answers.
 const OWN_NAMES: [&str; 4] = ["wardkeep", "soulguard", "localgpt", "aegx"];

@@ -5,9 +5,9 @@ use std::path::Path;
 use wardkeep_detect::effects::{Effect, Mention};
 use wardkeep_detect::shell::{Word, pattern_matches};
 
-use super::super::names::fold_name;
 use super::super::set::{Class, Operation};
 use super::{Judge, STATE_NAMES};
+use wardkeep_detect::names::fold_name;
 
 impl Judge<'_, '_> {
     /// A path in a directory that is not known: only its name can be compared.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::super::facts::{FileKind, PathFacts};
 use super::super::lists::STAGING_FOLDER;
-use super::super::names::folded_components;
 use super::{Class, Operation, ProtectedSet};
+use wardkeep_detect::names::folded_components;
 
 /// A refusal, with what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq)]

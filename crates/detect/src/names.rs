@@ -1,4 +1,4 @@
-//! Names as file systems compare them that do not tell cases apart.
+//! Names of files as file systems compare them that do not tell cases apart.
 
 use std::path::{Component, Path};
 
@@ -9,21 +9,25 @@ use unicode_normalization::UnicodeNormalization as _;
 /// of a stream.
 ///
 /// ```
-/// use wardkeep_policy::protect::fold_name;
+/// use wardkeep_detect::names::fold_name;
 /// for name in ["LocalGPT.md", "LOCALGPT.MD", "ｌocalgpt.md", "LocalGPT.md. .", "LocalGPT.md::$DATA"] {
 ///     assert_eq!(fold_name(name), "localgpt.md");
 /// }
 /// ```
 #[must_use]
 pub fn fold_name(name: &str) -> String {
-    let visible = |sign: &char| !is_ignored(*sign);
-    let folded: String =
-        name.nfkc().filter(visible).flat_map(char::to_lowercase).collect::<String>();
-    let folded: String = folded.nfkc().filter(visible).collect();
+    let folded = if name.is_ascii() { name.to_ascii_lowercase() } else { fold_signs(name) };
     let stem = folded.split(':').next().unwrap_or_default();
     let trimmed = stem.trim_end_matches(['.', ' ']);
     // A name of nothing but dots and spaces is left as it is.
     if trimmed.is_empty() { folded } else { trimmed.to_owned() }
+}
+
+fn fold_signs(name: &str) -> String {
+    let visible = |sign: &char| !is_ignored(*sign);
+    let folded: String =
+        name.nfkc().filter(visible).flat_map(char::to_lowercase).collect::<String>();
+    folded.nfkc().filter(visible).collect()
 }
 
 /// The components of an absolute path, folded.
@@ -72,6 +76,9 @@ mod tests {
         ] {
             assert_eq!(fold_name(name), folded, "{name:?}");
             assert_eq!(fold_name(&fold_name(name)), fold_name(name));
+        }
+        for name in ["SOUL.md", "a B", "~$x", ""] {
+            assert_eq!(fold_signs(name), name.to_ascii_lowercase());
         }
         assert_ne!(fold_name("SOUL.md.bak"), "soul.md");
         assert_ne!(fold_name(" SOUL.md"), "soul.md");
