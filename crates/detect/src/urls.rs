@@ -7,7 +7,7 @@ mod services;
 #[cfg(test)]
 mod tests;
 
-pub use address::{AddressClass, classify_address};
+pub use address::{AddressClass, classify_address, embedded_ipv4};
 pub use judge::{UrlRisk, UrlRiskKind, judge_url};
 pub use services::{Service, service_of};
 

@@ -50,21 +50,8 @@ fn v4(address: Ipv4Addr) -> AddressClass {
 }
 
 fn v6(address: Ipv6Addr) -> AddressClass {
-    let parts = address.segments();
-    let embedded = |high: u16, low: u16| {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match parts {
+    match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => AddressClass::Loopback,
-        // Mapped, compatible, translated; NAT64; 6to4.
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
-            embedded(high, low)
-        }
-        [0x64, 0xff9b, 0 | 1, _, _, _, high, low] | [0x2002, high, low, ..] => embedded(high, low),
-        // Teredo keeps the client's address inverted.
-        [0x2001, 0, .., high, low] => embedded(!high, !low),
         [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254 | 0x23] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
             AddressClass::Metadata
         }
@@ -73,6 +60,21 @@ fn v6(address: Ipv6Addr) -> AddressClass {
         [0xff00..=0xffff, ..] | [0x2001, 0xdb8, ..] | [0x100, 0, 0, 0, ..] => {
             AddressClass::Reserved
         }
-        _ => AddressClass::Public,
+        _ => embedded_ipv4(address).map_or(AddressClass::Public, v4),
     }
+}
+
+/// The IPv4 address that an IPv6 address carries: mapped, compatible, translated, by NAT64, 6to4 or Teredo.
+pub fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let (high, low) = match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => return None,
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0 | 1, _, _, _, high, low]
+        | [0x2002, high, low, ..] => (high, low),
+        // Teredo keeps the client's address inverted.
+        [0x2001, 0, .., high, low] => (!high, !low),
+        _ => return None,
+    };
+    Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
 }

@@ -4,7 +4,7 @@ use super::parts::{HostPart, Parts};
 use super::{AddressClass, Service, UrlContext, UrlMatch, classify_address, service_of};
 use crate::words::Words;
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A kind of risk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -209,13 +209,12 @@ fn judge_host(url: &Parts<'_>, add: &mut impl FnMut(UrlRiskKind, f32, &'static s
                     add(UrlRiskKind::Redirection, 0.3, "where the link leads is hidden")
                 }
                 Some(Service::Rebinding) => {
-                    let inside = address_in(ascii).map(|address| classify_address(address.into()));
-                    let internal = inside.is_none_or(|class| class != AddressClass::Public);
-                    add(
-                        if internal { UrlRiskKind::Internal } else { UrlRiskKind::Redirection },
-                        0.7,
-                        "the name resolves to the address inside it",
-                    );
+                    let (kind, weight) = match address_in(ascii).map(classify_address) {
+                        Some(AddressClass::Public) => (UrlRiskKind::Redirection, 0.7),
+                        Some(AddressClass::Metadata) => (UrlRiskKind::Metadata, 0.95),
+                        _ => (UrlRiskKind::Internal, 0.7),
+                    };
+                    add(kind, weight, "the name resolves to the address inside it");
                 }
                 None => {}
             }
@@ -281,14 +280,18 @@ fn address_risk(address: IpAddr, add: &mut impl FnMut(UrlRiskKind, f32, &'static
     }
 }
 
-/// `10.0.0.1.nip.io`, `10-0-0-1.nip.io`, `0a000001.nip.io`.
-fn address_in(host: &str) -> Option<Ipv4Addr> {
+/// `10.0.0.1.nip.io`, `10-0-0-1.nip.io`, `app-0a000001.nip.io`, `fd00-ec2--254.sslip.io`.
+fn address_in(host: &str) -> Option<IpAddr> {
     let numbers: Vec<u8> = host.split(['.', '-']).filter_map(|part| part.parse().ok()).collect();
     if let Some([a, b, c, d]) = numbers.last_chunk() {
-        return Some(Ipv4Addr::new(*a, *b, *c, *d));
+        return Some(Ipv4Addr::new(*a, *b, *c, *d).into());
     }
-    let hex = host.split('.').find(|label| label.len() == 8)?;
-    u32::from_str_radix(hex, 16).ok().map(Ipv4Addr::from)
+    let long = |label: &str| label.replace('-', ":").parse::<Ipv6Addr>().ok();
+    if let Some(address) = host.split('.').filter(|label| label.contains("-")).find_map(long) {
+        return Some(address.into());
+    }
+    let hex = host.split(['.', '-']).find(|label| label.len() == 8)?;
+    u32::from_str_radix(hex, 16).ok().map(|bits| Ipv4Addr::from(bits).into())
 }
 
 fn userinfo(raw: &str) -> Option<&str> {

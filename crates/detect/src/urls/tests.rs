@@ -57,6 +57,10 @@ fn every_spelling_of_a_host_is_one() {
         "http://[64:ff9b::a9fe:a9fe]/",
         "http://a@169.254.169.254/",
         "gopher://2852039166/x",
+        "http://169.254.169.254.nip.io/",
+        "http://a-169-254-169-254.nip.io/",
+        "http://app-a9fea9fe.nip.io/",
+        "http://fd00-ec2--254.sslip.io/",
     ] {
         assert!(risks(text).contains(&UrlRiskKind::Metadata), "{text} {:?}", find_urls(text));
     }
