@@ -276,13 +276,19 @@ impl Judged {
     /// Signs that data are carried out to a host that is not allowed.
     fn weigh(&mut self, url: &Parsed, risks: Vec<UrlRisk>, egress: &Egress) {
         let internal = self.facts.internal;
+        // What goes to this machine does not leave it.
+        let leaves = match &url.host {
+            Host::Domain { ascii, .. } => ascii.rsplit('.').next() != Some("localhost"),
+            Host::Ipv4(address) => classify_address((*address).into()) != AddressClass::Loopback,
+            Host::Ipv6(address) => classify_address((*address).into()) != AddressClass::Loopback,
+            Host::None => false,
+        };
         let mut signs: Vec<Cow<'static, str>> = risks
             .into_iter()
             .filter(|risk| match risk.kind {
-                UrlRiskKind::EncodedData => risk.weight >= ENCODED,
-                UrlRiskKind::Placeholder | UrlRiskKind::UserInfo | UrlRiskKind::MixedScript => {
-                    risk.weight >= HEAVY
-                }
+                UrlRiskKind::EncodedData => leaves && risk.weight >= ENCODED,
+                UrlRiskKind::Placeholder => leaves && risk.weight >= HEAVY,
+                UrlRiskKind::UserInfo | UrlRiskKind::MixedScript => risk.weight >= HEAVY,
                 UrlRiskKind::Disguised => !internal,
                 _ => false,
             })

@@ -90,6 +90,12 @@ pub(super) const TAINTED: &[&str] = &[
     ".config/rclone/**",
     ".docker/config.json",
     ".password-store/**",
+    ".config/BraveSoftware/**",
+    ".config/chromium/**",
+    ".config/google-chrome/**",
+    ".mozilla/firefox/**",
+    "Library/Application Support/Firefox/**",
+    "Library/Application Support/Google/Chrome/**",
     ".clawdbot/**",
     ".npmrc",
     ".pypirc",
@@ -137,18 +143,19 @@ pub(super) const EXCEPTIONS: &[&str] = &[
     "/usr/local/share/ca-certificates/**",
 ];
 
-/// Endings of files that hold code, prose about code, or pictures, and none of which a [`WORDS`] taints.
+/// Endings of files that hold code, what is built from it, prose about it, or pictures, and none of which a [`WORDS`] taints.
 pub(super) const CODE: &[&str] = &[
-    "adb", "adoc", "asm", "avif", "bash", "c", "cc", "cjs", "class", "clj", "cljs", "cmake",
-    "coffee", "cpp", "cs", "csproj", "css", "cts", "cu", "cxx", "dart", "diff", "ejs", "el", "elm",
-    "erb", "erl", "ex", "exs", "f90", "fish", "fs", "fsx", "gif", "go", "gradle", "graphql",
-    "groovy", "h", "haml", "hbs", "hh", "hpp", "hrl", "hs", "htm", "html", "hxx", "ico", "inc",
-    "ipynb", "jade", "java", "jl", "jpeg", "jpg", "js", "jsx", "kt", "kts", "less", "lisp", "lua",
-    "m", "map", "md", "mdx", "mjs", "ml", "mli", "mm", "mts", "nim", "nix", "o", "pas", "patch",
-    "php", "pl", "pm", "png", "proto", "ps1", "pug", "py", "pyc", "pyi", "pyx", "qml", "r", "rb",
-    "rlib", "rs", "rst", "s", "sass", "scala", "scm", "scss", "sh", "snap", "so", "sol", "sql",
-    "styl", "sv", "svelte", "svg", "swift", "tcl", "tex", "tf", "thrift", "ts", "tsx", "twig", "v",
-    "vb", "vhd", "vim", "vue", "wasm", "webp", "xaml", "xib", "zig", "zsh",
+    "a", "adb", "adoc", "asm", "avif", "bash", "c", "cc", "cjs", "class", "clj", "cljs", "cmake",
+    "coffee", "cpp", "cs", "csproj", "css", "cts", "cu", "cxx", "d", "dart", "diff", "dll",
+    "dylib", "ejs", "el", "elm", "erb", "erl", "ex", "exe", "exs", "f90", "fish", "fs", "fsx",
+    "gif", "go", "gradle", "graphql", "groovy", "h", "haml", "hbs", "hh", "hpp", "hrl", "hs",
+    "htm", "html", "hxx", "ico", "inc", "ipynb", "jade", "jar", "java", "jl", "jpeg", "jpg", "js",
+    "jsx", "kt", "kts", "less", "lisp", "lua", "m", "map", "md", "mdx", "mjs", "ml", "mli", "mm",
+    "mts", "nim", "nix", "o", "pas", "patch", "php", "pl", "pm", "png", "proto", "ps1", "pug",
+    "py", "pyc", "pyi", "pyx", "qml", "r", "rb", "rlib", "rmeta", "rs", "rst", "s", "sass",
+    "scala", "scm", "scss", "sh", "snap", "so", "sol", "sql", "styl", "sv", "svelte", "svg",
+    "swift", "tcl", "tex", "tf", "thrift", "ts", "tsx", "twig", "v", "vb", "vhd", "vim", "vue",
+    "wasm", "webp", "xaml", "xib", "zig", "zsh",
 ];
 
 /// Parts of names that hold a [`WORDS`] and mean something else: those of texts and of designs.

@@ -67,6 +67,7 @@ fn tainted_patterns_are_hit() {
         "/home/u/.pypirc",
         "/home/u/.bash_history",
         "/w/prod.env",
+        "/home/u/.config/google-chrome/Default/Cookies",
     ] {
         assert_eq!(of(path), Sensitivity::Tainted, "{path}");
     }

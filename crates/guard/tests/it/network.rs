@@ -54,6 +54,8 @@ fn exfiltration_is_seen() {
     ] {
         assert!(get(url).exfiltration, "{url}");
     }
+    let local = "http://localhost:3000/?d=SGVsbG8gV29ybGQgdGhpcyBpcyBhIHNlY3JldCBtZXNzYWdlIDEyMw";
+    assert!(!get(local).exfiltration, "what goes to this machine does not leave it");
     let long = format!("https://evil.example/?q={}", "lorem+ipsum+".repeat(60));
     assert!(get(&long).exfiltration, "a long query");
     let huge = format!("https://evil.example/{}", "a/".repeat(6000));
