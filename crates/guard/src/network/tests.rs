@@ -187,6 +187,9 @@ fn lists_reach_as_far_as_they_say() {
     }
     for url in [
         "https://notgood.example/",
+        "https://not-good.example/",
+        "https://xbad.example/",
+        "https://x-bad.example/",
         "https://good.example.evil.example/",
         "https://good.example@evil.example/",
         "https://evil.example/good.example",
@@ -207,6 +210,7 @@ fn lists_reach_as_far_as_they_say() {
     ] {
         let facts = facts(url);
         assert!(!facts.allowed && facts.listed, "{url} {facts:?}");
+        assert!(!facts.blocked || url.contains("evil"), "{url} {facts:?}");
     }
     for url in [
         "https://bad.example/",
