@@ -12,6 +12,8 @@ pub mod files;
 pub mod memory;
 pub mod network;
 pub mod proxy;
+pub mod prompts;
+mod recent;
 pub mod surface;
 pub mod taint;
 pub mod verdict;

@@ -6,3 +6,4 @@ mod files;
 mod memory;
 #[cfg(test)]
 mod network;
+mod prompts;
