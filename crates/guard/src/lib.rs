@@ -7,6 +7,7 @@
 pub mod action;
 pub mod alert;
 pub mod assess;
+pub mod conversation;
 pub mod facts;
 pub mod files;
 pub mod memory;

@@ -6,4 +6,10 @@ mod files;
 mod memory;
 #[cfg(test)]
 mod network;
+mod conversations;
+#[cfg(test)]
 mod prompts;
+#[cfg(test)]
+mod shared;
+#[cfg(test)]
+mod zeroleaks;
