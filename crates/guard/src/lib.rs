@@ -13,6 +13,7 @@ pub mod files;
 pub mod memory;
 pub mod network;
 pub mod proxy;
+pub mod overlap;
 pub mod prompts;
 mod recent;
 pub mod surface;

@@ -8,8 +8,12 @@ mod memory;
 mod network;
 mod conversations;
 #[cfg(test)]
+mod copies;
+#[cfg(test)]
 mod prompts;
 #[cfg(test)]
 mod shared;
+#[cfg(test)]
+mod time;
 #[cfg(test)]
 mod zeroleaks;
