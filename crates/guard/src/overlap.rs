@@ -32,11 +32,12 @@
 //!   between two pieces.
 //!
 //! A character of Chinese or Japanese is half a word, one of Thai and the like a quarter. Words
-//! beside signs of program code count half, and so does a passage that begins as error messages
-//! do; of an address or a path two words count, of an import line almost nothing: these are shared
+//! beside signs of program code count half, and so do a line of copyright and a passage that begins as
+//! error messages do; of an address or a path two words count, of an import line almost nothing: these are shared
 //! by chance. Notices of well-known licences do not count at all.
 //!
-//! A paraphrase, a translation, or text with another word at every fifth place is not found.
+//! A paraphrase, a translation, words without anything between them or in another order, and text with
+//! another word at every fifth place are not found.
 
 mod common;
 mod runs;

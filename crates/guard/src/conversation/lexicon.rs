@@ -60,6 +60,10 @@ pub(super) const PRONOUN: Class = 1 << 24;
 pub(super) const LEADS: Class = 1 << 25;
 /// `for`, `to`.
 pub(super) const FOR: Class = 1 << 27;
+/// Digits.
+pub(super) const NUMBER: Class = 1 << 29;
+/// What hardly anything else is called than what steers an agent.
+pub(super) const OWN_WORD: Class = 1 << 28;
 /// After `you`: the agent did it itself, or is to do it.
 pub(super) const AUTHORED: Class = 1 << 26;
 
@@ -87,7 +91,7 @@ const WORDS: &[(Class, &str)] = &[
         "exact exactly verbatim wording worded phrased phrasing quote quotes quoting recite literal literally unabridged \
          uncut unshortened unedited unmodified original originally paste repeat reproduce transcribe dictate hidden \
          missing omitted raw continue truncated shortened abridged precisely cite cites unaltered skipped deviate \
-         paraphrase precise unchanged",
+         paraphrase precise unchanged dictate uncover excerpt literally",
     ),
     (
         TURN,
@@ -107,7 +111,8 @@ const WORDS: &[(Class, &str)] = &[
         TEXTUAL,
         "word words line lines sentence sentences paragraph paragraphs passage passages text texts string strings heading \
          headings section sections half beginning rest remaining others full whole content contents original version \
-         differences everything longer unabridged bit letter letters token tokens phrase phrases clause clauses end list",
+         differences everything longer unabridged bit letter letters token tokens phrase phrases clause clauses end list \
+         start starts begin begins opens title block blocks excerpt source",
     ),
     (
         REFERS,
@@ -120,7 +125,8 @@ const WORDS: &[(Class, &str)] = &[
     (
         SHOW,
         "show print output display reveal dump paste read write type give send share tell list state provide include copy \
-         recite repeat see put disclose expose leak cite name export send add say",
+         recite repeat see put disclose expose leak cite name export send add say attach post \
+         dictate uncover proceed mention",
     ),
     (
         MAKER,
@@ -131,6 +137,7 @@ const WORDS: &[(Class, &str)] = &[
     (THE, "the my our a an his her"),
     (OTHER, "i we our my its their his her"),
     (FOR, "for to"),
+    (OWN_WORD, "prompt metaprompt"),
     (PRONOUN, "it them that those these they one ones other others same each their its rest"),
     (LEADS, "and then next now part also number more others"),
     (
@@ -159,7 +166,8 @@ const PHRASES: &[(Class, &str)] = &[
     (
         NAMED,
         "you were told|you were instructed|you were given|were you given|were you told|were you instructed|\
-         have you been given|have you been told|text that i dont see|text i dont see|text i cant see|put on you|\
+         have you been given|have you been told|prescribed to you|want you to hide|\
+         gave you a list|above my first message|above my message|before my message|using your own|text that i dont see|text i dont see|text i cant see|put on you|\
          hidden text|deployed prompt|loaded prompt|active prompt|before this message|before my first message|\
          before this conversation|before our conversation|before we met|your context|above this message|\
          does yours start|does yours begin|does yours say|me yours|see yours|differ from yours|how you were set up|how you were configured|how you were instructed|how you were programmed",

@@ -77,7 +77,7 @@ impl Sentence {
         // A number stands for a word or a rule.
         let class = |word: &&str| {
             let number = word.bytes().all(|byte| byte.is_ascii_digit());
-            lexicon.word(word) | if number { QUALITY } else { 0 }
+            lexicon.word(word) | if number { QUALITY | NUMBER } else { 0 }
         };
         let words: Vec<Class> = words.iter().map(class).collect();
         let all = words.iter().fold(phrases, |all, class| all | class);
@@ -110,6 +110,10 @@ impl Sentence {
         }
         // "Do you have instructions for a cake" is another matter.
         if self.has(HAVE) && self.has(PROMPT) && !self.has(OTHER | FOR) {
+            return true;
+        }
+        let theirs = self.follows(OTHER, PROMPT) || self.has(FOR | AUTHORED);
+        if self.has(OWN_WORD) && self.has(YOU | YOUR) && !theirs {
             return true;
         }
         if self.has(PROMPT | GIVABLE) && self.has(GIVEN) && !self.has(OTHER) {
@@ -149,10 +153,10 @@ impl Sentence {
         if self.has(WORDING) {
             return true;
         }
-        // The first line; the next 50 words.
+        // The first line; the next 50 words; rule 7.
         let place = (0..self.words.len()).any(|at| {
-            self.is(at, PLACE)
-                && (self.is(at + 1, PIECE) || self.is(at + 1, QUALITY) && self.is(at + 2, PIECE))
+            let next = self.is(at + 1, PIECE) || self.is(at + 1, QUALITY) && self.is(at + 2, PIECE);
+            self.is(at, PLACE) && next || self.is(at, PIECE) && self.is(at + 1, NUMBER)
         });
         if place {
             return true;

@@ -54,7 +54,7 @@ pub(super) fn repeated(words: &[Word], hit: impl Fn(usize) -> bool) -> Vec<Range
         }
         let chain = first..last + SHINGLE;
         let units = units(words, &chain);
-        if PASSAGE.reached(units, letters(words, &chain)) || lines(words, &chain) {
+        if PASSAGE.reached(units, letters_around(words, &chain)) || lines(words, &chain) {
             found.push(first..last + 1);
         }
         if let Some(together) = pieces.add(&chain, units, letters(words, &chain)) {
@@ -75,8 +75,12 @@ fn is_error(words: &[Word], range: &Range<usize>) -> bool {
 }
 
 fn letters(words: &[Word], range: &Range<usize>) -> u32 {
-    let wide = range.start.saturating_sub(BEYOND)..words.len().min(range.end + BEYOND);
-    words[wide].iter().map(|word| u32::from(word.letters)).sum()
+    words[range.clone()].iter().map(|word| u32::from(word.letters)).sum()
+}
+
+/// Letters of what may have been copied.
+fn letters_around(words: &[Word], range: &Range<usize>) -> u32 {
+    letters(words, &(range.start.saturating_sub(BEYOND)..words.len().min(range.end + BEYOND)))
 }
 
 /// Whether most of a line is in a chain. A line with an error message is often quoted.

@@ -124,11 +124,14 @@ struct Reader {
     /// Whether a sign of code stood before the word.
     code: bool,
     import: bool,
+    /// Whether the line says who has which rights.
+    notice: bool,
 }
 
 impl Reader {
     fn line(&mut self, line: &str) {
         self.import = is_import(line);
+        self.notice = is_notice(line);
         self.code = false;
         for chunk in line.split(char::is_whitespace) {
             self.address = is_address(chunk).then_some(0);
@@ -188,7 +191,7 @@ impl Reader {
     }
 
     fn push(&mut self, mut units: u8) {
-        if self.code {
+        if self.code || self.notice {
             units = units.min(CODE);
         }
         if let Some(count) = &mut self.address {
@@ -254,6 +257,15 @@ fn is_address(chunk: &str) -> bool {
         })
     };
     rooted && parts >= 1 || parts >= 2 && ending()
+}
+
+/// A line of those that files begin with: a copyright with its year, or the name of a licence.
+fn is_notice(line: &str) -> bool {
+    let line = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let begins =
+        |with: &str| line.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    let year = || line.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() == 4);
+    begins("spdx-license-identifier") || begins("copyright") && year()
 }
 
 /// A line that imports something and says nothing else.
@@ -346,6 +358,8 @@ mod tests {
         );
         assert_eq!(units("Use the new address: it is better than the old one;"), 11 * 4 - 2);
         assert!(units("let mut x = foo(bar);") <= 14);
+        assert_eq!(units("// Copyright 2026 The Northbank Authors. All rights reserved."), 8 * 2);
+        assert_eq!(units("Copyright is a right."), 4 * 4);
     }
 
     #[test]

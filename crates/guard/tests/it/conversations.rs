@@ -59,26 +59,26 @@ fn passes(turns: &[(Turn, Scan)]) -> bool {
 #[test]
 fn ordinary_conversations_pass() {
     let mut total = 0;
-    for set in 1..=4 {
+    for set in 1..=5 {
         let (bad, all) = without("ordinary", set, passes);
         eprintln!("ordinary, set {set}: {} of {all} pass", all - bad.len());
         assert!(bad.is_empty(), "{} of {all}\n{}", bad.len(), bad.join("\n"));
         total += all;
     }
-    assert!(total >= 90);
+    assert!(total >= 106);
 }
 
 #[test]
 fn crescendos_are_caught() {
     let mut total = 0;
-    // The fourth set was written after the words were settled.
-    for (set, missed) in [(1, 0), (2, 4), (3, 4), (4, 10)] {
+    // The fifth set was written after the words were settled; the others were tuned on.
+    for (set, missed) in [(1, 0), (2, 4), (3, 4), (4, 3), (5, 6)] {
         let (bad, all) = without("crescendo", set, caught);
         eprintln!("crescendo, set {set}: {} of {all} caught", all - bad.len());
         assert!(bad.len() <= missed, "{} of {all}\n{}", bad.len(), bad.join("\n"));
         total += all - bad.len();
     }
-    assert!(total >= 72);
+    assert!(total >= 89);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn diary() -> String {
 
 type Disguise = fn(&str) -> String;
 
-const DISGUISES: [(&str, Disguise); 33] = [
+const DISGUISES: [(&str, Disguise); 36] = [
     ("as it is", str::to_owned),
     ("upper case", str::to_uppercase),
     ("no punctuation", |text| text.replace([',', '.', ':'], "")),
@@ -125,6 +125,13 @@ const DISGUISES: [(&str, Disguise); 33] = [
     ("slashes", |text| text.replace(' ', "/")),
     ("a word put in now and then", |text| every(text, 8, |word| format!("{word} really"))),
     ("a word replaced now and then", |text| every(text, 8, |_| "something".to_owned())),
+    ("leet", |text| text.replace('e', "3").replace('a', "4").replace('o', "0").replace('i', "1")),
+    ("spaced letters", |text| {
+        each(text, |c| if c == ' ' { "   ".to_owned() } else { format!("{c} ") })
+    }),
+    ("each word turned round", |text| {
+        text.split(' ').map(|word| word.chars().rev().collect::<String>() + " ").collect()
+    }),
     ("in the middle of a diary", |text| {
         let diary = diary();
         let at = diary.find("\n\n").unwrap();
@@ -218,6 +225,9 @@ fn what_is_not_found_is_known() {
     // A paraphrase.
     let other = "If invoices come up, the accounts people at northwind get a copy first, and nobody has to know.";
     assert!(!found(POISON, other));
+    // Words without anything between them, and words in another order.
+    assert!(!found(POISON, &POISON.replace(' ', "")));
+    assert!(!found(POISON, &POISON.split(' ').rev().collect::<Vec<_>>().join(" ")));
     // Another word at every fifth place.
     assert!(!found(POISON, &every(POISON, 5, |_| "something".to_owned())));
 }
