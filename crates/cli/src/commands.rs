@@ -10,6 +10,7 @@ pub(crate) mod init;
 mod log;
 mod man;
 pub(crate) mod md;
+mod rules;
 mod scan;
 mod time;
 mod trust;
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Man(man::Args),
     #[command(visible_aliases = ["policy", "security"])]
     Md(md::Args),
+    Rules(rules::Args),
     Scan(scan::Args),
     Witness(witness::Args),
 }
@@ -50,6 +52,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Log(args) => log::run(context, args),
         Command::Man(args) => man::run(context, args),
         Command::Md(args) => md::run(context, args.command),
+        Command::Rules(args) => rules::run(context, args.command),
         Command::Scan(args) => scan::run(context, args),
         Command::Witness(args) => witness::run(context, args.command),
     }

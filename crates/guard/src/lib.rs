@@ -16,6 +16,7 @@ pub mod proxy;
 pub mod overlap;
 pub mod prompts;
 mod recent;
+pub mod rules;
 pub mod surface;
 pub mod taint;
 pub mod verdict;

@@ -12,6 +12,7 @@ pub mod journal;
 pub mod policy;
 pub mod proof;
 pub mod resolve;
+pub mod rules;
 pub mod sealer;
 pub mod store;
 pub mod tree;

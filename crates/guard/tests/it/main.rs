@@ -17,3 +17,10 @@ mod shared;
 mod time;
 #[cfg(test)]
 mod zeroleaks;
+mod arbitrary;
+#[cfg(test)]
+mod docs;
+#[cfg(test)]
+mod own_rules;
+#[cfg(test)]
+mod rules;
