@@ -186,7 +186,7 @@ const WRONG: &[(&str, &str, usize, usize, &str)] = &[
         "@id(\"a\") forbid (principal, action, resource == Surface::\"Memory\");",
         "no such entity",
         1,
-        57,
+        58,
         "\"Memory\"",
     ),
     (
@@ -203,11 +203,11 @@ const WRONG: &[(&str, &str, usize, usize, &str)] = &[
         54,
         "context.scan == 3",
     ),
-    ("@id(\"a\") forbid (principal, action, resource) when { false };", "always", 1, 10, ""),
+    ("@id(\"a\") forbid (principal, action, resource) when { false };", "impossible", 1, 1, ""),
     ("@id(\"a\") forbid (principal, action, resource) when { \"", "does not end", 1, 54, "\""),
     (
-        "@id(\"a\") forbid (principal, action, resource) when { ip(\"1.1.1.1\").isIpv4() };",
-        "ip",
+        "@id(\"a\") forbid (principal, action, resource) when { ip(context.subject).isIpv4() };",
+        "non-literal",
         1,
         54,
         "",
