@@ -86,6 +86,8 @@ impl Manifest {
                 object[name] = serde_json::Value::Object(value.clone());
             }
         }
+        // Another crate may make serde_json keep keys as they were put in.
+        object.sort_all_objects();
         serde_json::to_vec_pretty(&object).unwrap_or_default()
     }
 

@@ -98,6 +98,24 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     ("evidence anchor clear", &["here", "--yes", "--state-dir", "anchored"], "cleared name"),
     ("evidence anchor remove", &["here", "--state-dir", "anchored"], "name"),
     ("log", &["--state-dir", "anchored"], "records reindexed"),
+    ("rules check", &["--state-dir", "policed"], "digest files problems rules state warnings"),
+    (
+        "rules explain",
+        &[
+            "--state-dir",
+            "policed",
+            "--principal",
+            "WEB",
+            "--surface",
+            "FileSystem",
+            "--act",
+            "read",
+        ],
+        "answered considered digest facts matched notes reason recorded rule taint verdict",
+    ),
+    ("rules test", &["cases.toml", "--state-dir", "policed"], "cases digest failed passed"),
+    ("rules list", &["--state-dir", "policed"], "digest rules state"),
+    ("rules list", &["--schema"], "text"),
     ("scan", &["hello.txt"], "files verdict"),
     ("man", &[], "page"),
     ("man", &["--out", "pages"], "directory pages"),
@@ -129,6 +147,7 @@ fn every_command_has_its_documented_keys() {
     };
     std::fs::write(folder.path().join("head"), text).unwrap();
     std::fs::create_dir(folder.path().join("ws")).unwrap();
+    std::fs::write(folder.path().join("cases.toml"), crate::rules::CASES).unwrap();
     for (command, arguments, expected) in TABLE {
         let arguments =
             arguments.iter().map(|word| if *word == "PROVED" { &ids[1] } else { *word });

@@ -23,6 +23,8 @@ mod policy;
 #[cfg(test)]
 mod repeat;
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod scan;
 #[cfg(test)]
 mod seals;
