@@ -15,6 +15,14 @@ mod protect;
 #[cfg(test)]
 mod resolve;
 #[cfg(test)]
+mod rollback;
+#[cfg(test)]
+mod rollback_attacks;
+#[cfg(test)]
+mod rollback_faults;
+#[cfg(test)]
 mod seals;
 #[cfg(test)]
 mod shared;
+#[cfg(test)]
+mod snapshot;
