@@ -11,7 +11,9 @@ mod log;
 mod man;
 pub(crate) mod md;
 mod rules;
+mod rollback;
 mod scan;
+mod snapshot;
 mod time;
 mod trust;
 mod witness;
@@ -36,7 +38,9 @@ pub(crate) enum Command {
     #[command(visible_aliases = ["policy", "security"])]
     Md(md::Args),
     Rules(rules::Args),
+    Rollback(rollback::Args),
     Scan(scan::Args),
+    Snapshot(snapshot::Args),
     Witness(witness::Args),
 }
 
@@ -53,7 +57,9 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Man(args) => man::run(context, args),
         Command::Md(args) => md::run(context, args.command),
         Command::Rules(args) => rules::run(context, args.command),
+        Command::Rollback(args) => rollback::run(context, args),
         Command::Scan(args) => scan::run(context, args),
+        Command::Snapshot(args) => snapshot::run(context, args.command),
         Command::Witness(args) => witness::run(context, args.command),
     }
 }

@@ -2,6 +2,7 @@
 
 mod anchor;
 mod policy;
+mod snapshot;
 
 use std::io;
 use std::path::Path;

@@ -62,6 +62,23 @@ const TABLE: &[(&str, &[&str], &str)] = &[
          protected protected_by_system reason signed_at state strict_policy warnings",
     ),
     ("md watch", &["--seconds", "0", "-w", "ws", "--state-dir", "policed"], "changes"),
+    (
+        "snapshot take",
+        &["-w", "ws", "--state-dir", "policed"],
+        "bytes files id left_out more_left_out record scope workspace",
+    ),
+    ("snapshot list", &["--state-dir", "policed"], "more snapshots"),
+    (
+        "snapshot show",
+        &["SNAPSHOT", "--state-dir", "policed"],
+        "covers files id left_out more_left_out reason record scope state taken workspace",
+    ),
+    ("snapshot diff", &["SNAPSHOT", "--state-dir", "policed"], "changes id state"),
+    (
+        "rollback",
+        &["SNAPSHOT", "--yes", "--state-dir", "policed"],
+        "changes dry_run finished kept left record removed restored snapshot",
+    ),
     ("demo", &[], "held scenes"),
     (
         "evidence append",
@@ -148,12 +165,19 @@ fn every_command_has_its_documented_keys() {
     std::fs::write(folder.path().join("head"), text).unwrap();
     std::fs::create_dir(folder.path().join("ws")).unwrap();
     std::fs::write(folder.path().join("cases.toml"), crate::rules::CASES).unwrap();
+    let mut snapshot = String::new();
     for (command, arguments, expected) in TABLE {
-        let arguments =
-            arguments.iter().map(|word| if *word == "PROVED" { &ids[1] } else { *word });
+        let arguments = arguments.iter().map(|word| match *word {
+            "PROVED" => &ids[1],
+            "SNAPSHOT" => &snapshot,
+            word => word,
+        });
         let words: Vec<&str> = command.split(' ').chain(arguments).collect();
         let value = parse(&run(folder.path(), &[&words[..], &["--json"]].concat()));
         assert_eq!((&value["command"], &value["ok"]), (&Value::from(*command), &Value::Bool(true)));
+        if *command == "snapshot take" {
+            snapshot = value["id"].as_str().unwrap().to_owned();
+        }
         let expected = expected.split_whitespace().chain(["command", "ok", "exit"]).collect();
         assert_eq!(keys(&value), expected, "{command}");
         let docs = include_str!("../../../../docs/cli.md");

@@ -21,6 +21,8 @@ mod output;
 #[cfg(test)]
 mod policy;
 #[cfg(test)]
+mod recovery;
+#[cfg(test)]
 mod repeat;
 #[cfg(test)]
 mod rules;
