@@ -3,15 +3,19 @@
 pub(crate) mod aegx;
 mod completions;
 mod config;
+mod contamination;
 mod demo;
 mod detector;
 mod evidence;
 pub(crate) mod init;
 mod log;
+mod look;
 mod man;
 pub(crate) mod md;
 mod rules;
 mod rollback;
+mod notifications;
+mod prove;
 mod scan;
 mod snapshot;
 mod time;
@@ -30,6 +34,7 @@ pub(crate) enum Command {
     Aegx(aegx::Args),
     Completions(completions::Args),
     Config(config::Args),
+    Contamination(contamination::Args),
     Demo(demo::Args),
     Evidence(evidence::Args),
     Init(init::Args),
@@ -39,6 +44,8 @@ pub(crate) enum Command {
     Md(md::Args),
     Rules(rules::Args),
     Rollback(rollback::Args),
+    Notifications(notifications::Args),
+    Prove(prove::Args),
     Scan(scan::Args),
     Snapshot(snapshot::Args),
     Witness(witness::Args),
@@ -50,6 +57,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Aegx(args) => aegx::run(context, args.command),
         Command::Completions(args) => completions::run(context, args),
         Command::Config(args) => config::run(context, args.command),
+        Command::Contamination(args) => contamination::run(context, args),
         Command::Demo(args) => demo::run(context, args),
         Command::Evidence(args) => evidence::run(context, args.command),
         Command::Init(args) => init::run(context, args),
@@ -58,6 +66,8 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Md(args) => md::run(context, args.command),
         Command::Rules(args) => rules::run(context, args.command),
         Command::Rollback(args) => rollback::run(context, args),
+        Command::Notifications(args) => notifications::run(context, args),
+        Command::Prove(args) => prove::run(context, args),
         Command::Scan(args) => scan::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args.command),
         Command::Witness(args) => witness::run(context, args.command),

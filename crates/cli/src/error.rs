@@ -11,9 +11,10 @@ use wardkeep_evidence::bundle::BundleError;
 use wardkeep_evidence::record::{NewRecordError, UnknownName};
 use wardkeep_evidence::source::{MANIFEST, SourceError};
 use wardkeep_monitor::export::ExportError;
-use wardkeep_monitor::index::IndexError;
+use wardkeep_monitor::index::{IndexError, LookError};
 use wardkeep_monitor::journal::{JournalError, MAX_RECORD_BYTES};
 use wardkeep_monitor::proof::ProveError;
+use wardkeep_monitor::prove::ReportError;
 use wardkeep_monitor::sealer::SealerError;
 use wardkeep_monitor::store::StoreError;
 
@@ -141,6 +142,10 @@ impl From<JournalError> for CliError {
                 "choose another state directory, or mend it by hand",
             ),
             JournalError::Record(error) => error.into(),
+            JournalError::Reserved => Self::refused(
+                "a recovery record is written by the journal alone",
+                "leave `kind` out, or give another",
+            ),
             JournalError::TooLong { size } => Self::refused(
                 format!("the record is {size} bytes, over the limit of {MAX_RECORD_BYTES}"),
                 "put its content into a file and give it with --file",
@@ -242,6 +247,30 @@ impl From<IndexError> for CliError {
                 other.to_string(),
                 "make the index anew with `wardkeep evidence reindex`",
             ),
+        }
+    }
+}
+
+impl From<LookError> for CliError {
+    fn from(error: LookError) -> Self {
+        match error {
+            LookError::Index(error) => error.into(),
+            LookError::Unknown(id) => ProveError::Unknown(id).into(),
+            other => Self::new(
+                Exit::Unreadable,
+                other.to_string(),
+                "see whether the journal holds with `wardkeep evidence verify`",
+            ),
+        }
+    }
+}
+
+impl From<ReportError> for CliError {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Store(error) => error.into(),
+            ReportError::Look(error) => error.into(),
+            other => Self::new(Exit::Unreadable, other.to_string(), "run it again"),
         }
     }
 }

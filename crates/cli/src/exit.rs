@@ -40,6 +40,8 @@ exits! {
     Suspicious = 14;
     /// the audit log does not hold
     AuditBroken = 15;
+    /// someone has to do something: `prove` says what
+    ActionRequired = 20;
 }
 
 impl Exit {

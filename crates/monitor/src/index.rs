@@ -1,34 +1,51 @@
-//! An index of the journal in SQLite: where each record is. It is rebuilt from the journal at any
-//! time and never believed: what it points to is read and its id recomputed.
+//! An index of the journal in SQLite: where each record is, of what shape, and what came from what.
+//! It is rebuilt from the journal at any time and never believed: what it points to is read and its
+//! id recomputed. What it counts is as good as the file it stands in.
+
+mod fill;
+mod queries;
+mod shape;
+mod words;
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, OpenFlags};
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::record::RecordType;
 use wardkeep_evidence::time::Timestamp;
 
+pub use self::queries::{Asked, Row};
+pub use self::shape::{Facts, Shape};
+pub use self::words::{Category, Said, Severity};
 use crate::files::no_follow;
-use crate::journal::{
-    Folder, JournalError, JournalLine, Location, Position, SegmentNumber, parse_line, scan,
-};
+use crate::journal::{Folder, JournalError, JournalLine};
 
 const FILE: &str = "index.sqlite";
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
+// The numbers are shapes: notifications, acknowledgements, changes of files.
 const TABLES: &str = "
     CREATE TABLE lines (
-        idx INTEGER PRIMARY KEY, id BLOB NOT NULL, segment INTEGER NOT NULL,
+        idx INTEGER PRIMARY KEY, key INTEGER NOT NULL, segment INTEGER NOT NULL,
         offset INTEGER NOT NULL, length INTEGER NOT NULL, time INTEGER,
-        kind TEXT NOT NULL, session TEXT, agent TEXT);
-    CREATE INDEX lines_id ON lines (id);
-    CREATE INDEX lines_session ON lines (session, idx);
-    CREATE INDEX lines_agent ON lines (agent, idx);
-    CREATE INDEX lines_time ON lines (time);
+        shape INTEGER NOT NULL, many INTEGER, session TEXT, agent TEXT, rule TEXT, subject TEXT);
+    CREATE TABLE edges (
+        child INTEGER NOT NULL, parent INTEGER NOT NULL, ambient INTEGER NOT NULL,
+        PRIMARY KEY (child, parent, ambient)) WITHOUT ROWID;
+    CREATE TABLE shapes (shape INTEGER PRIMARY KEY, records INTEGER NOT NULL, many INTEGER NOT NULL);
     CREATE TABLE reached (segment INTEGER NOT NULL, offset INTEGER NOT NULL);";
+const INDEXES: [(&str, &str); 8] = [
+    ("lines_key", "ON lines (key)"),
+    ("lines_session", "ON lines (session, idx)"),
+    ("lines_agent", "ON lines (agent, idx)"),
+    ("lines_time", "ON lines (time)"),
+    ("lines_notice", "ON lines (idx, shape) WHERE shape >= 1073741824"),
+    ("lines_acknowledged", "ON lines (idx) WHERE shape & 15872 = 3072"),
+    ("lines_changed", "ON lines (subject, idx) WHERE shape & 31 IN (6, 7, 13)"),
+    ("edges_parent", "ON edges (parent)"),
+];
 
 /// Why the index cannot be used. The journal can.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +71,27 @@ impl IndexError {
             error.sqlite_error_code(),
             Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
         )
+    }
+}
+
+/// Why a question that the index leads to has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LookError {
+    /// The index cannot be used.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The record is not in the index, or not where that says.
+    #[error("the record {0} is not in the index: run `wardkeep evidence reindex`")]
+    Unknown(RecordId),
+    /// The index is not of this journal, or was changed.
+    #[error("the index is wrong about {0} records: run `wardkeep evidence reindex`")]
+    Wrong(u64),
+}
+
+impl From<JournalError> for LookError {
+    fn from(error: JournalError) -> Self {
+        Self::Index(error.into())
     }
 }
 
@@ -125,6 +163,24 @@ impl Index {
         is_ours(&database).ok()?.then_some(Self { path, database })
     }
 
+    /// Opens the index and brings it up to date, or makes it anew.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or the index not written.
+    pub fn ready(
+        state: &Path,
+        folder: &Folder,
+        anew: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Self, IndexError> {
+        if anew {
+            Self::rebuild(state, folder, progress)?;
+        }
+        let mut index = Self::open(state)?;
+        index.catch_up(folder, progress)?;
+        Ok(index)
+    }
+
     /// Throws the index away and reads it anew; gives the number of records.
     ///
     /// # Errors
@@ -137,152 +193,6 @@ impl Index {
         Self::remove(state);
         let mut index = Self::connect(state)?;
         index.catch_up(folder, progress)
-    }
-
-    /// Reads what was appended since; gives the number of records that are new.
-    ///
-    /// # Errors
-    /// When the journal cannot be read or the index not written.
-    pub fn catch_up(
-        &mut self,
-        folder: &Folder,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64, IndexError> {
-        let path = self.path.clone();
-        let failed = |error| IndexError::Database { path: path.clone(), error };
-        let transaction = self.database.transaction().map_err(failed)?;
-        let mut from = transaction
-            .query_row("SELECT segment, offset FROM reached", [], |row| {
-                Ok(Position { segment: row.get(0)?, offset: unsigned(row.get(1)?) })
-            })
-            .optional()
-            .map_err(failed)?
-            .unwrap_or(Position::START);
-        // A journal shorter than the index was replaced: what is indexed no longer holds.
-        let newest = folder.segments()?.last().copied();
-        let shorter = match newest {
-            None => from != Position::START,
-            Some(newest) if newest.0 == from.segment => {
-                folder.read_segment(newest)?.1 < from.offset
-            }
-            Some(newest) => newest.0 < from.segment,
-        };
-        if shorter {
-            transaction.execute("DELETE FROM lines", []).map_err(failed)?;
-            from = Position::START;
-        }
-        let mut added = 0;
-        let mut problem = None;
-        let reached = {
-            let mut insert = transaction
-                .prepare(
-                    "INSERT OR REPLACE INTO lines
-                     (idx, id, segment, offset, length, time, kind, session, agent)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                )
-                .map_err(failed)?;
-            scan(folder, from, |location, text| {
-                let Some(line) = parse_line(text) else { return ControlFlow::Continue(()) };
-                let time: Option<Timestamp> =
-                    line.record.timestamp().and_then(|text| text.parse().ok());
-                let inserted = insert.execute(params![
-                    signed(line.entry.index),
-                    line.record.id.0,
-                    location.segment.0,
-                    signed(location.offset),
-                    signed(location.length),
-                    time.map(Timestamp::unix),
-                    line.record.kind.as_str(),
-                    line.record.meta_str("session"),
-                    line.record.meta_str("agent"),
-                ]);
-                if let Err(error) = inserted {
-                    problem = Some(error);
-                    return ControlFlow::Break(());
-                }
-                added += 1;
-                progress(location.length + 1);
-                ControlFlow::Continue(())
-            })?
-        };
-        if let Some(error) = problem {
-            return Err(failed(error));
-        }
-        transaction.execute("DELETE FROM reached", []).map_err(failed)?;
-        transaction
-            .execute(
-                "INSERT INTO reached (segment, offset) VALUES (?1, ?2)",
-                params![reached.segment, signed(reached.offset)],
-            )
-            .map_err(failed)?;
-        transaction.commit().map_err(failed)?;
-        Ok(added)
-    }
-
-    /// Where the index says a record is.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn location(&self, id: RecordId) -> Result<Option<Location>, IndexError> {
-        self.database
-            .query_row("SELECT segment, offset, length FROM lines WHERE id = ?1", [id.0], location)
-            .optional()
-            .map_err(|error| self.failed(error))
-    }
-
-    /// Where the index says the records with ids from `first` to `last` are, at most `limit`.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn between(
-        &self,
-        first: RecordId,
-        last: RecordId,
-        limit: u32,
-    ) -> Result<Vec<Location>, IndexError> {
-        let failed = |error| self.failed(error);
-        let mut statement = self
-            .database
-            .prepare(
-                "SELECT segment, offset, length FROM lines
-                 WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
-            )
-            .map_err(failed)?;
-        let rows =
-            statement.query_map(params![first.0, last.0, limit], location).map_err(failed)?;
-        rows.collect::<Result<_, _>>().map_err(failed)
-    }
-
-    /// Where the index says the newest records that match are, newest first, at most `limit`.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Location>, IndexError> {
-        let failed = |error| self.failed(error);
-        let mut statement = self
-            .database
-            .prepare(
-                "SELECT segment, offset, length FROM lines
-                 WHERE (?1 IS NULL OR time >= ?1) AND (?2 IS NULL OR time <= ?2)
-                   AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR agent = ?4)
-                   AND (?5 IS NULL OR kind = ?5)
-                 ORDER BY idx DESC LIMIT ?6",
-            )
-            .map_err(failed)?;
-        let rows = statement
-            .query_map(
-                params![
-                    filter.since.map(Timestamp::unix),
-                    filter.until.map(Timestamp::unix),
-                    filter.session,
-                    filter.agent,
-                    filter.kind.map(RecordType::as_str),
-                    limit
-                ],
-                location,
-            )
-            .map_err(failed)?;
-        rows.collect::<Result<_, _>>().map_err(failed)
     }
 
     fn connect(state: &Path) -> Result<Self, IndexError> {
@@ -321,7 +231,7 @@ impl Index {
             // Another process may have been faster.
             if schema(&transaction).map_err(failed)?.is_empty() {
                 transaction
-                    .execute_batch(&format!("{TABLES} PRAGMA user_version = {VERSION};"))
+                    .execute_batch(&format!("{} PRAGMA user_version = {VERSION};", definition()))
                     .map_err(failed)?;
             }
             transaction.commit().map_err(failed)?;
@@ -366,8 +276,14 @@ fn plain_path(state: &Path) -> io::Result<PathBuf> {
 fn is_ours(database: &Connection) -> rusqlite::Result<bool> {
     let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let model = Connection::open_in_memory()?;
-    model.execute_batch(TABLES)?;
+    model.execute_batch(&definition())?;
     Ok(version == VERSION && schema(database)? == schema(&model)?)
+}
+
+/// Everything that the database consists of.
+fn definition() -> String {
+    let indexes = INDEXES.map(|(name, rest)| format!("CREATE INDEX {name} {rest};"));
+    format!("{TABLES}{}", indexes.concat())
 }
 
 /// What a database consists of: kind, name and definition.
@@ -378,14 +294,6 @@ fn schema(database: &Connection) -> rusqlite::Result<Vec<[Option<String>; 3]>> {
     rows.collect()
 }
 
-fn location(row: &rusqlite::Row<'_>) -> rusqlite::Result<Location> {
-    Ok(Location {
-        segment: SegmentNumber(row.get(0)?),
-        offset: unsigned(row.get(1)?),
-        length: unsigned(row.get(2)?),
-    })
-}
-
 // SQLite has signed integers only; offsets and positions stay far below their limit.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -393,4 +301,36 @@ fn signed(number: u64) -> i64 {
 
 fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
+}
+
+/// The beginning of an id as a number that sorts as the id does.
+fn key(id: &RecordId) -> i64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&id.0[..8]);
+    first[0] ^= 0x80;
+    i64::from_be_bytes(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_in_the_definition_are_those_of_the_shapes() {
+        let definition = definition();
+        let first = shape::FIRST_NOTICE;
+        assert!(definition.contains(&format!("WHERE shape >= {first};")));
+        let (mask, told) = Shape::said_bits(Said::Acknowledgement);
+        assert!(definition.contains(&format!("WHERE shape & {mask} = {told};")));
+        let kinds = [RecordType::FileWrite, RecordType::FileDelete, RecordType::FileRename];
+        let kinds = kinds.map(|kind| Shape::kind_bits(kind).1.to_string()).join(", ");
+        assert!(definition.contains(&format!("WHERE shape & 31 IN ({kinds});")));
+    }
+
+    #[test]
+    fn keys_sort_as_ids_do() {
+        let id = |byte| RecordId([byte; 32]);
+        assert!(key(&id(0)) < key(&id(1)) && key(&id(0x7f)) < key(&id(0x80)));
+        assert!(key(&id(0x80)) < key(&id(0xff)));
+    }
 }

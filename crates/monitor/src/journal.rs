@@ -149,6 +149,9 @@ pub enum JournalError {
         /// Its length.
         size: usize,
     },
+    /// The record would speak for the journal.
+    #[error("a recovery record is written by the journal alone: leave out `\"kind\":\"recovery\"`")]
+    Reserved,
     /// No randomness for a nonce.
     #[error("the system gives no random bytes: {0}")]
     Random(String),

@@ -1,5 +1,7 @@
 //! Verification of a journal: the chain, the seals, and how far each reaches.
 
+mod resume;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -13,6 +15,8 @@ use wardkeep_evidence::verify::{
     check_entry_line, check_notes, check_record_line, each_chunk,
 };
 
+pub use self::resume::{Scope, VERIFIED, Verified, verify_further};
+use self::resume::Mark;
 use crate::files::{MAX_SEALS_BYTES, hash_range, open_plain, read_if_there};
 use crate::journal::{
     Folder, Region, SegmentNumber, is_index, parse_value, recovery_regions, split_line,
@@ -63,22 +67,58 @@ pub fn verify_store(
     threads: usize,
     progress: &mut dyn FnMut(u64),
 ) -> Result<JournalReport, StoreError> {
+    Ok(run(store, trust, threads, None, progress)?.report)
+}
+
+/// A pass over the journal and what it leaves for the next one.
+struct Ran {
+    report: JournalReport,
+    marks: Vec<Mark>,
+    skipped_heads: u64,
+}
+
+/// From where a pass goes on, and how it finds what came before.
+struct Behind<'a> {
+    mark: Mark,
+    is_earlier: &'a mut dyn FnMut(&RecordId) -> bool,
+}
+
+fn run(
+    store: &StoreReader,
+    trust: &Trust,
+    threads: usize,
+    from: Option<Behind<'_>>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Ran, StoreError> {
     let mut findings = Findings::default();
-    let seals = load_seals(store, trust, &mut findings);
+    let mut seals = load_seals(store, trust, &mut findings);
+    let mut skipped_heads = 0;
+    let mut expected = SegmentNumber(1);
+    let (mut position, mut last, mut is_earlier) = (0, EntryHash::ZERO, None);
+    if let Some(Behind { mark, is_earlier: earlier }) = from {
+        if let Some(seals) = &mut seals {
+            skipped_heads = seals.resume(mark.frontier, &mut findings);
+        }
+        (position, last, expected) = (mark.entries, mark.head, mark.segment);
+        is_earlier = Some(earlier);
+    }
+    let first = expected;
+    let report = JournalReport { findings, records: position, ..JournalReport::default() };
     let mut pass = Pass {
-        report: JournalReport { findings, ..JournalReport::default() },
+        report,
         seals,
         ids: Ids::default(),
-        position: 0,
-        last: EntryHash::ZERO,
+        is_earlier,
+        position,
+        last,
         segment: SegmentNumber(0),
         garbage: Vec::new(),
         blobs: HashMap::new(),
+        marks: Vec::new(),
     };
-    let mut expected = SegmentNumber(1);
     let segments = store.folder().segments()?;
     let newest = segments.last().copied();
-    for segment in segments {
+    for segment in segments.into_iter().filter(|segment| *segment >= first) {
         while expected < segment {
             pass.segment_missing(expected);
             // A hostile name could claim four billion segments; one finding tells of the gap.
@@ -92,6 +132,7 @@ pub fn verify_store(
     }
     pass.account_garbage(store.folder());
     pass.check_blobs(&store.path().join("blobs"));
+    let marks = std::mem::take(&mut pass.marks);
     let mut report = pass.finish();
     // The first record comes after the first seal. Both may have come since the seals were read.
     let unsealed = report.seals.as_ref().is_some_and(|seals| seals.seals == 0);
@@ -101,7 +142,7 @@ pub fn verify_store(
             Finding::new(Check::SealEpochMissing, place, "the seal of epoch 0", "no seals at all");
         report.findings.push(Mode::Strict, finding);
     }
-    Ok(report)
+    Ok(Ran { report, marks, skipped_heads })
 }
 
 fn load_seals(store: &StoreReader, trust: &Trust, findings: &mut Findings) -> Option<SealCheck> {
@@ -165,15 +206,19 @@ struct Batch {
     bytes: u64,
 }
 
-struct Pass {
+struct Pass<'a> {
     report: JournalReport,
     seals: Option<SealCheck>,
     ids: Ids,
+    // Whether a record stands in the part that this pass does not read.
+    is_earlier: Option<&'a mut dyn FnMut(&RecordId) -> bool>,
     position: u64,
     last: EntryHash,
     segment: SegmentNumber,
     garbage: Vec<Garbage>,
     blobs: HashMap<BlobHash, (u64, u64)>,
+    // Where a later pass can go on.
+    marks: Vec<Mark>,
 }
 
 /// Lines in a row that are no entries.
@@ -196,7 +241,7 @@ const MAX_LINE_FINDINGS: usize = 100;
 /// Most kinds of recovery that are told apart.
 const MAX_RECOVERIES: usize = 64;
 
-impl Pass {
+impl Pass<'_> {
     fn push(&mut self, check: Check, place: Place, expected: &str, found: &str) {
         self.report.findings.push(Mode::Strict, Finding::new(check, place, expected, found));
     }
@@ -220,6 +265,10 @@ impl Pass {
     ) {
         self.report.segments += 1;
         self.segment = segment;
+        if let Some(seals) = &self.seals {
+            let frontier = seals.frontier().clone();
+            self.marks.push(Mark { segment, entries: self.position, head: self.last, frontier });
+        }
         let name = format!("journal/{}", segment.file_name());
         let (mut file, _) = match folder.read_segment(segment) {
             Ok(opened) => opened,
@@ -332,7 +381,9 @@ impl Pass {
             self.push(Check::EntryWithoutRecord, place, &expected, &found);
         }
         for parent in &parents {
-            if self.ids.position(parent).is_none() {
+            let known = self.ids.position(parent).is_some()
+                || self.is_earlier.as_mut().is_some_and(|is_earlier| is_earlier(parent));
+            if !known {
                 let place = self.place(entry.line);
                 let check = Check::RecordParentUnknown;
                 self.push(check, place, "a parent before its child", &parent.to_string());

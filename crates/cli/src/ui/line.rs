@@ -44,7 +44,7 @@ impl Line {
         self
     }
 
-    pub(super) fn join(mut self, other: &Self) -> Self {
+    pub(crate) fn join(mut self, other: &Self) -> Self {
         self.pieces.extend_from_slice(&other.pieces);
         self
     }

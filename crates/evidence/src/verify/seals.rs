@@ -290,6 +290,23 @@ impl SealCheck {
         }
     }
 
+    /// Goes on behind `frontier` instead of from the start. Heads over fewer leaves are not compared;
+    /// gives how many. What is skipped holds only if a later head is found to hold.
+    pub fn resume(&mut self, frontier: Frontier, findings: &mut Findings) -> u64 {
+        let before = self.heads.partition_point(|head| head.size < frontier.size());
+        let skipped = before.saturating_sub(self.next);
+        self.next = self.next.max(before);
+        self.frontier = frontier;
+        self.compare_heads(findings);
+        skipped as u64
+    }
+
+    /// The tree over the leaves so far.
+    #[must_use]
+    pub fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
     /// Takes the next leaf of the log.
     pub fn push_leaf(&mut self, leaf: TreeHash, findings: &mut Findings) {
         self.frontier.push(leaf);

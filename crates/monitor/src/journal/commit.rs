@@ -136,10 +136,14 @@ impl Journal {
     /// Appends a record; when this returns, the record is on disk.
     ///
     /// # Errors
-    /// When the record cannot be made or written. A record that is not acknowledged may still
+    /// When the record cannot be made or written, or claims to be one of the journal's own. A record that is not acknowledged may still
     /// be found in the journal later, never the other way round.
     pub fn append(&self, record: NewRecord<'_>) -> Result<Appended> {
         record.check_unambiguous()?;
+        // What it excuses would be believed by `verify`.
+        if recovery::is_claimed(&record) {
+            return Err(JournalError::Reserved);
+        }
         let record = record.seal()?;
         let mut bytes = Vec::with_capacity(512);
         record.write_line(&mut bytes);

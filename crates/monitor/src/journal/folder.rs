@@ -272,6 +272,18 @@ impl Folder {
         }
     }
 
+    /// When a segment was last touched, in seconds since 1970 by the system's clock. Only the system
+    /// sets this time: whoever changes a file cannot set it back.
+    pub(crate) fn changed_at(&self, segment: SegmentNumber) -> Result<Option<i64>> {
+        match statat(&self.handle, segment.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                Ok(Some(stat.st_ctime))
+            }
+            Ok(_) | Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(JournalError::io("read", &self.segment_path(segment), errno)),
+        }
+    }
+
     /// Makes a new segment, 0600 from its first byte; `None` if something stands there.
     pub(super) fn create_segment(
         &self,

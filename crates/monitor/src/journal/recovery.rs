@@ -230,6 +230,13 @@ pub(super) fn record(found: &[Found], now: Timestamp, nonce: String) -> NewRecor
     }
 }
 
+/// Whether a record calls itself a recovery record.
+pub(super) fn is_claimed(record: &NewRecord<'_>) -> bool {
+    let Payload::Inline(Value::Object(payload)) = &record.payload else { return false };
+    record.kind == RecordType::GuardDecision
+        && payload.get("kind").and_then(Value::as_str) == Some("recovery")
+}
+
 /// The regions that a recovery record accounts for, and its findings in words; `None` if the
 /// record is no recovery record.
 #[must_use]

@@ -9,9 +9,15 @@ mod faults;
 #[cfg(test)]
 mod journal;
 #[cfg(test)]
+mod lab;
+#[cfg(test)]
 mod policy;
 #[cfg(test)]
 mod protect;
+#[cfg(test)]
+mod provenance;
+#[cfg(test)]
+mod prove;
 #[cfg(test)]
 mod resolve;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::json::{self, Object, Value};
 use wardkeep_evidence::record::{Payload, Principal, RecordType};
+use wardkeep_monitor::index::Said;
 use wardkeep_monitor::journal::{Appended, MAX_RECORD_BYTES};
 use wardkeep_monitor::store::{Event, Store};
 
@@ -187,11 +188,20 @@ fn append_line(
 /// signature, an alert. From outside they would be believed, and written to the audit log.
 fn refuse_own(kind: RecordType, payload: &Payload<'_>) -> Result<(), CliError> {
     let Payload::Inline(content) = payload else { return Ok(()) };
-    let own = content.as_object().is_some_and(|content| content.get("kind").is_some());
-    if kind == RecordType::GuardDecision && own {
+    let Some(word) = content.as_object().and_then(|content| content.get("kind")) else {
+        return Ok(());
+    };
+    if kind == RecordType::GuardDecision {
         return Err(CliError::refused(
             "a GuardDecision with a `kind` is written by wardkeep alone",
             "leave `kind` out, or give another type",
+        ));
+    }
+    // Judged actions have other types too, and what they say is counted and undone by.
+    if word.as_str().and_then(Said::parse).is_some() {
+        return Err(CliError::refused(
+            "content of this `kind` is written by wardkeep alone",
+            "leave `kind` out, or give another word",
         ));
     }
     Ok(())

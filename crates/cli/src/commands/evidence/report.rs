@@ -61,7 +61,7 @@ impl<'a> Answer<'a> {
 }
 
 /// The keys of the witnesses that are configured as anchors.
-pub(super) fn configured_witnesses(reader: &StoreReader) -> Vec<VerifierKey> {
+pub(crate) fn configured_witnesses(reader: &StoreReader) -> Vec<VerifierKey> {
     let Ok(outbox) = Outbox::open(reader.path(), Surroundings::new(String::new().into())) else {
         return Vec::new();
     };

@@ -1,0 +1,141 @@
+//! The words that records use for what the monitor decided, as small numbers.
+
+use std::fmt;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl $name {
+            /// Every word, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The word in records.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The word that `text` is.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)* _ => None }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::parse(text).ok_or_else(|| {
+                    let known: Vec<&str> = Self::ALL.iter().map(|word| word.as_str()).collect();
+                    format!("give one of {}", known.join(", "))
+                })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// What a record of the monitor's own tells: `kind` of its content.
+    Said {
+        /// An action was judged.
+        Decision = "decision",
+        /// Something that the owner should hear of.
+        Alert = "alert",
+        /// Many denials in one record.
+        Flood = "flood",
+        /// The owner approved.
+        Approval = "approval",
+        /// The owner refused.
+        Refusal = "refusal",
+        /// The owner has seen the notifications up to a record.
+        Acknowledgement = "acknowledgement",
+        /// A system prompt was registered.
+        Prompt = "prompt",
+        /// How an allowed action went.
+        Outcome = "outcome",
+        /// A session ended.
+        SessionEnd = "session-end",
+        /// An entry of the policy's audit log.
+        Audit = "audit",
+        /// A protection was switched off.
+        Switch = "switch",
+        /// The config was signed.
+        Configuration = "configuration",
+        /// The journal found something that should not be there.
+        Recovery = "recovery",
+        /// A snapshot was taken.
+        Snapshot = "snapshot",
+        /// A snapshot was restored.
+        Rollback = "rollback",
+        /// A command names a protected file.
+        Warning = "warning",
+    }
+}
+
+words! {
+    /// What a decision or an alert is about.
+    Category {
+        /// Control-plane integrity.
+        Cpi = "CPI",
+        /// Memory integrity.
+        Mi = "MI",
+        /// Blocked for its taint.
+        Taint = "TAINT",
+        /// An injected instruction.
+        Injection = "INJECTION",
+        /// An attempt to get the system prompt out.
+        Extraction = "EXTRACTION",
+        /// The system prompt or a secret in a reply.
+        Leakage = "LEAKAGE",
+        /// A proxy that is trusted too widely.
+        Proxy = "PROXY",
+        /// A rollback, or one that is recommended.
+        Rollback = "ROLLBACK",
+        /// A rollback that nobody asked for.
+        AutoRollback = "AUTO_ROLLBACK",
+        /// What an attack has touched.
+        Contamination = "CONTAMINATION",
+        /// A skill.
+        Skill = "SKILL",
+        /// A file.
+        File = "FILE",
+        /// A request that leaves.
+        Network = "NETWORK",
+        /// The confinement.
+        Sandbox = "SANDBOX",
+        /// Too many denials.
+        RateLimit = "RATE_LIMIT",
+    }
+}
+
+words! {
+    /// How grave it is; a later one is graver.
+    Severity {
+        /// Good to know.
+        Info = "info",
+        /// Worth a look.
+        Medium = "medium",
+        /// Something was attempted.
+        High = "high",
+        /// Something may have happened.
+        Critical = "critical",
+    }
+}

@@ -1,0 +1,131 @@
+//! A graph as a picture: one SVG file that needs nothing else.
+
+use std::fmt::Write as _;
+
+use super::graph::{Graph, GraphNode};
+use crate::index::Severity;
+use crate::markup::Escaped;
+
+const WIDTH: usize = 210;
+const HEIGHT: usize = 44;
+const GAP_X: usize = 70;
+const GAP_Y: usize = 14;
+const MARGIN: usize = 24;
+const TOP: usize = 56;
+/// Most nodes in a column before the next one is begun.
+const ROWS: usize = 16;
+/// Letters that fit into a node.
+const LETTERS: usize = 30;
+
+/// Draws a graph. The oldest is on the left where the walk went forward, the start where it went
+/// backward; whatever the records hold stays text.
+#[must_use]
+pub fn svg(graph: &Graph, title: &str) -> String {
+    let places = places(graph);
+    let right = places.iter().map(|(x, _)| x + WIDTH).max().unwrap_or(WIDTH);
+    let bottom = places.iter().map(|(_, y)| y + HEIGHT).max().unwrap_or(HEIGHT);
+    let (width, height) = (right + MARGIN, bottom + MARGIN);
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n\
+         <title>{title}</title>\n\
+         <defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" \
+         markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#777\"/></marker></defs>\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
+         <text x=\"{MARGIN}\" y=\"24\" font-size=\"15\" font-weight=\"600\" fill=\"#111\">{title}</text>\n\
+         <text x=\"{MARGIN}\" y=\"42\" fill=\"#555\">{}</text>\n",
+        Escaped::new(&legend(graph)),
+        title = Escaped::new(title),
+    );
+    for edge in &graph.edges {
+        let (Some(from), Some(to)) = (places.get(edge.from), places.get(edge.to)) else { continue };
+        let dash = if edge.ambient { " stroke-dasharray=\"4 3\"" } else { "" };
+        // From the side that faces the other node.
+        let (x1, x2, bend) = if from.0 <= to.0 {
+            (from.0 + WIDTH, to.0, 40)
+        } else {
+            (from.0, to.0 + WIDTH, -40)
+        };
+        let (y1, y2) = (from.1 + HEIGHT / 2, to.1 + HEIGHT / 2);
+        let (c1, c2) = (shift(x1, bend), shift(x2, -bend));
+        let _ = writeln!(
+            out,
+            "<path d=\"M{x1} {y1}C{c1} {y1} {c2} {y2} {x2} {y2}\" fill=\"none\" stroke=\"#999\"{dash} \
+             marker-end=\"url(#a)\"/>"
+        );
+    }
+    for (node, (x, y)) in graph.nodes.iter().zip(&places) {
+        draw(node, *x, *y, &mut out);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn shift(x: usize, by: isize) -> usize {
+    x.saturating_add_signed(by)
+}
+
+fn legend(graph: &Graph) -> String {
+    let mut text = "solid: direct; dashed: only by way of what the session had seen".to_owned();
+    if graph.grouped {
+        text.push_str("; too many records for one picture: grouped by session and type");
+    }
+    if graph.more > 0 {
+        let _ = write!(text, "; {} records are not shown", graph.more);
+    }
+    text
+}
+
+/// Where each node stands: columns by depth, each begun anew when it is full.
+fn places(graph: &Graph) -> Vec<(usize, usize)> {
+    let mut order: Vec<usize> = (0..graph.nodes.len()).collect();
+    order.sort_by_key(|at| (graph.nodes[*at].depth, *at));
+    let mut places = vec![(MARGIN, TOP); graph.nodes.len()];
+    let (mut column, mut row, mut depth) = (0, 0, 0);
+    for at in order {
+        if graph.nodes[at].depth != depth || row == ROWS {
+            column += usize::from(row > 0);
+            row = 0;
+            depth = graph.nodes[at].depth;
+        }
+        places[at] = (MARGIN + column * (WIDTH + GAP_X), TOP + row * (HEIGHT + GAP_Y));
+        row += 1;
+    }
+    places
+}
+
+fn draw(node: &GraphNode, x: usize, y: usize, out: &mut String) {
+    let (fill, stroke) = match node.level {
+        Some(Severity::Critical) => ("#fde2e1", "#b3261e"),
+        Some(Severity::High) => ("#fdeadb", "#b45309"),
+        Some(Severity::Medium) => ("#fdf6d8", "#a16207"),
+        _ => ("#f3f5f8", "#64748b"),
+    };
+    let weight = if node.start { 3 } else { 1 };
+    let id = node.record.map(|id| format!("{id:.10} ")).unwrap_or_default();
+    let tip = format!("{id}{} {}", node.session, node.detail);
+    let line = |text: &str| Escaped::cut(text, LETTERS);
+    let detail = if node.detail.is_empty() { &node.session } else { &node.detail };
+    let session = if node.record.is_none() && !node.session.is_empty() {
+        format!("{} · {}", node.detail, node.session)
+    } else {
+        detail.clone()
+    };
+    let _ = writeln!(
+        out,
+        "<g><title>{}</title><rect x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"6\" \
+         fill=\"{fill}\" stroke=\"{stroke}\" stroke-width=\"{weight}\"/>\
+         <text x=\"{}\" y=\"{}\" font-weight=\"600\" fill=\"#111\">{}</text>\
+         <text x=\"{}\" y=\"{}\" fill=\"#444\">{}</text></g>",
+        Escaped::new(&tip),
+        x + 10,
+        y + 18,
+        line(&node.label),
+        x + 10,
+        y + 34,
+        line(&session),
+    );
+}
