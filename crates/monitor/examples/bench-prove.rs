@@ -23,10 +23,10 @@ use wardkeep_evidence::verify::Trust;
 use wardkeep_monitor::index::{Asked, Index, Severity};
 use wardkeep_monitor::journal::{Clock, Position, parse_line, scan};
 use wardkeep_monitor::notices;
+use wardkeep_monitor::prove::{Query, page, prove};
 use wardkeep_monitor::provenance::{
     Closure, Direction, Graph, Walk, contamination, restore_plan, svg,
 };
-use wardkeep_monitor::prove::{Query, page, prove};
 use wardkeep_monitor::store::{Event, Store, StoreConfig, StoreReader};
 
 const SESSIONS: u64 = 64;
@@ -75,7 +75,10 @@ fn fill(folder: &Path, records: u64) {
             });
         }
     });
-    println!("filling a log with {records} records by {SESSIONS} threads took {:?}", start.elapsed());
+    println!(
+        "filling a log with {records} records by {SESSIONS} threads took {:?}",
+        start.elapsed()
+    );
 }
 
 /// What an agent does: mostly it calls tools, one action in fifty is denied.
@@ -171,8 +174,8 @@ fn measure(reader: &StoreReader) {
     let mut asked = Query { asked: Asked::default(), limit: 20, full: false };
     let run = |what: &str, query: &Query| {
         let start = Instant::now();
-        let report = prove(reader, &Trust::default(), query, at, threads, &mut |_| {})
-            .expect("a report");
+        let report =
+            prove(reader, &Trust::default(), query, at, threads, &mut |_| {}).expect("a report");
         println!(
             "prove, {what}: {:?}; read {} of {} records, {} seals, valid {}, {} blocked, {}",
             start.elapsed(),
@@ -202,7 +205,12 @@ fn measure(reader: &StoreReader) {
     let index = Index::open(reader.path()).expect("an index");
     let start = Instant::now();
     let open = notices::list(reader, &index, &Asked::default(), false, 50).expect("notices");
-    println!("notifications: {} and {} more in {:?}", open.notices.len(), open.more, start.elapsed());
+    println!(
+        "notifications: {} and {} more in {:?}",
+        open.notices.len(),
+        open.more,
+        start.elapsed()
+    );
     let mut root = None;
     scan(reader.folder(), Position::START, |_, text| {
         root = parse_line(text).map(|line| line.record.id);
@@ -226,7 +234,12 @@ fn measure(reader: &StoreReader) {
     let closure = Closure::of(reader, &index, root, walk).expect("a closure");
     let start = Instant::now();
     let graph = Graph::of(reader, &index, &closure).expect("a graph");
-    println!("graph: {} nodes, {} bytes in {:?}", graph.nodes.len(), svg(&graph, "x").len(), start.elapsed());
+    println!(
+        "graph: {} nodes, {} bytes in {:?}",
+        graph.nodes.len(),
+        svg(&graph, "x").len(),
+        start.elapsed()
+    );
     let start = Instant::now();
     let plan = restore_plan(reader, &index, &closure).expect("a plan");
     println!("plan: {} files in {:?}", plan.restore.len(), start.elapsed());

@@ -47,10 +47,7 @@ mod tests {
     #[test]
     fn nothing_of_a_text_is_markup() {
         let text = Escaped::new("<a b=\"c\" d='e'>&\u{1b}\u{202e}é</a>").to_string();
-        assert_eq!(
-            text,
-            "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\\u{1b}\\u{202e}é&lt;/a&gt;"
-        );
+        assert_eq!(text, "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\\u{1b}\\u{202e}é&lt;/a&gt;");
         assert_eq!(Escaped::cut("abcdef", 4).to_string(), "abc…");
         // Cut before it is escaped: no half of an escape is left.
         assert_eq!(Escaped::cut("<<<<", 3).to_string(), "&lt;&lt;…");

@@ -91,11 +91,9 @@ impl Source {
             (_, _, Some(Surface::ControlPlane)) | (_, Some(Category::Cpi), None) => Self::Cpi,
             (_, _, Some(Surface::DurableMemory)) | (_, Some(Category::Mi), None) => Self::Mi,
             (_, _, Some(Surface::ConversationIO))
-            | (
-                _,
-                Some(Category::Injection | Category::Extraction | Category::Leakage),
-                None,
-            ) => Self::Cio,
+            | (_, Some(Category::Injection | Category::Extraction | Category::Leakage), None) => {
+                Self::Cio
+            }
             (_, _, Some(Surface::SkillInstall)) | (_, Some(Category::Skill), None) => Self::Skill,
             (_, _, Some(Surface::FileSystem)) | (_, Some(Category::File), None) => Self::File,
             (_, _, Some(Surface::NetworkIO)) | (_, Some(Category::Network), None) => Self::Net,
@@ -222,7 +220,8 @@ fn message(facts: &Facts<'_>, kind: RecordType) -> String {
                 Some(Value::Array(items)) => items.as_slice(),
                 _ => &[],
             };
-            let words = found.iter().take(5).filter_map(|item| item.as_object()?.get("what")?.as_str());
+            let words =
+                found.iter().take(5).filter_map(|item| item.as_object()?.get("what")?.as_str());
             format!("the journal found: {}", words.collect::<Vec<_>>().join(", "))
         }
         Some(said) => {
@@ -285,11 +284,7 @@ pub fn list(
 }
 
 /// Reads the lines that rows point to; an index that is wrong about one of them is wrong.
-fn read_rows(
-    reader: &StoreReader,
-    asked: &Asked,
-    rows: &[Row],
-) -> Result<Vec<Notice>, LookError> {
+fn read_rows(reader: &StoreReader, asked: &Asked, rows: &[Row]) -> Result<Vec<Notice>, LookError> {
     let mut notices = Vec::new();
     let mut wrong = 0;
     for row in rows {
@@ -327,7 +322,8 @@ pub fn acknowledged(reader: &StoreReader, index: &Index) -> Result<Option<u64>, 
         };
         let facts = Facts::of(&line.record);
         // Nobody acknowledges what is not there yet, and nobody but the owner.
-        let owner = line.record.kind == RecordType::GuardDecision && is_owner(line.record.principal);
+        let owner =
+            line.record.kind == RecordType::GuardDecision && is_owner(line.record.principal);
         match (facts.shape.said, facts.value("upto")) {
             (Some(Said::Acknowledgement), Some(Value::Unsigned(to)))
                 if owner && *to < line.entry.index =>

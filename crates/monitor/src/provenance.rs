@@ -61,10 +61,9 @@ impl Closure {
         walk: Walk,
     ) -> Result<Self, LookError> {
         let (position, location) = index.place(start)?.ok_or(LookError::Unknown(start))?;
-        let found = read(reader, location, |line| {
-            (line.record.id == start).then_some(line.entry.index)
-        })
-        .ok_or(LookError::Unknown(start))?;
+        let found =
+            read(reader, location, |line| (line.record.id == start).then_some(line.entry.index))
+                .ok_or(LookError::Unknown(start))?;
         if found != position {
             return Err(LookError::Unknown(start));
         }

@@ -15,8 +15,8 @@ use wardkeep_evidence::verify::{
     check_entry_line, check_notes, check_record_line, each_chunk,
 };
 
-pub use self::resume::{Scope, VERIFIED, Verified, verify_further};
 use self::resume::Mark;
+pub use self::resume::{Scope, VERIFIED, Verified, verify_further};
 use crate::files::{MAX_SEALS_BYTES, hash_range, open_plain, read_if_there};
 use crate::journal::{
     Folder, Region, SegmentNumber, is_index, parse_value, recovery_regions, split_line,

@@ -90,7 +90,11 @@ fn show(context: &mut Context, found: &Contamination) {
     context.ui.answer(headline);
     let mut rows: Vec<Vec<Line>> = Vec::new();
     for (kind, count) in &found.by_type {
-        rows.push(vec![Line::from("type"), Line::from(kind.as_str()), Line::from(count.to_string())]);
+        rows.push(vec![
+            Line::from("type"),
+            Line::from(kind.as_str()),
+            Line::from(count.to_string()),
+        ]);
     }
     for share in &found.sessions {
         let records = share.records.to_string();

@@ -81,7 +81,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             context.ui.say(format!("acknowledged up to record {}", newest.index));
         }
     }
-    let answer = Answer { notices: found.notices, more: found.more, acknowledged, record, reindexed };
+    let answer =
+        Answer { notices: found.notices, more: found.more, acknowledged, record, reindexed };
     Ok(context.done(&answer))
 }
 

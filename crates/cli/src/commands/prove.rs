@@ -6,8 +6,8 @@ use serde::Serialize;
 use wardkeep_evidence::bundle::StagedFile;
 use wardkeep_evidence::verify::Trust;
 use wardkeep_monitor::index::{Asked, Category, Index, LookError, Severity};
-use wardkeep_monitor::provenance::{Closure, Direction, Graph, Walk};
 use wardkeep_monitor::prove::{Health, Protection, Query, Report, page, prove};
+use wardkeep_monitor::provenance::{Closure, Direction, Graph, Walk};
 use wardkeep_monitor::store::StoreReader;
 
 use super::evidence::report::{configured_witnesses, journal_bytes};
@@ -231,13 +231,17 @@ fn protection(sum: &Protection, rows: &mut Vec<Vec<Line>>) {
 
 fn evidence(report: &Report, rows: &mut Vec<Vec<Line>>) {
     let Health { verified_now, verified_earlier, last_full, why_full, seals, .. } = &report.health;
-    row(rows, "verified", match (verified_earlier, last_full) {
-        (0, _) => "all of them now".to_owned(),
-        (earlier, Some(when)) => format!(
-            "{verified_now} now; {earlier} earlier, all of them last at {when} (--full reads all)"
-        ),
-        (earlier, None) => format!("{verified_now} now; {earlier} earlier (--full reads all)"),
-    });
+    row(
+        rows,
+        "verified",
+        match (verified_earlier, last_full) {
+            (0, _) => "all of them now".to_owned(),
+            (earlier, Some(when)) => format!(
+                "{verified_now} now; {earlier} earlier, all of them last at {when} (--full reads all)"
+            ),
+            (earlier, None) => format!("{verified_now} now; {earlier} earlier (--full reads all)"),
+        },
+    );
     if let Some(why) = why_full {
         row(rows, "all read", why);
     }
@@ -249,10 +253,14 @@ fn evidence(report: &Report, rows: &mut Vec<Vec<Line>>) {
         ),
         None => row(rows, "sealed", "nothing"),
     }
-    row(rows, "counted", match report.counted_from {
-        "journal" => "from the journal now".to_owned(),
-        _ => "by the index (--full counts the journal itself)".to_owned(),
-    });
+    row(
+        rows,
+        "counted",
+        match report.counted_from {
+            "journal" => "from the journal now".to_owned(),
+            _ => "by the index (--full counts the journal itself)".to_owned(),
+        },
+    );
     for warning in &report.health.warnings {
         row(rows, "warning", warning);
     }

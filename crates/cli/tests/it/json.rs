@@ -133,6 +133,19 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     ("rules test", &["cases.toml", "--state-dir", "policed"], "cases digest failed passed"),
     ("rules list", &["--state-dir", "policed"], "digest rules state"),
     ("rules list", &["--schema"], "text"),
+    (
+        "contamination",
+        &["PROVED", "--state-dir", "state"],
+        "by_type direct direction files graph left memory more records reindexed sessions source \
+         truncated",
+    ),
+    ("notifications", &["--state-dir", "state"], "acknowledged more notices record reindexed"),
+    (
+        "prove",
+        &["--state-dir", "state"],
+        "action_required actions agent_notifications alerts counted_from filter generated_at health \
+         html metrics more_alerts more_notifications protection rollback_status version",
+    ),
     ("scan", &["hello.txt"], "files verdict"),
     ("man", &[], "page"),
     ("man", &["--out", "pages"], "directory pages"),

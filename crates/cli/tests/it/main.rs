@@ -22,6 +22,7 @@ mod output;
 mod policy;
 #[cfg(test)]
 mod recovery;
+mod prove;
 #[cfg(test)]
 mod repeat;
 #[cfg(test)]

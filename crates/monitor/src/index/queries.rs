@@ -210,9 +210,8 @@ impl Index {
     /// # Errors
     /// When SQLite refuses.
     pub fn row(&self, index: u64) -> Result<Option<Row>, IndexError> {
-        let mut statement = self.ask(
-            "SELECT segment, offset, length, idx, shape, session FROM lines WHERE idx = ?1",
-        )?;
+        let mut statement = self
+            .ask("SELECT segment, offset, length, idx, shape, session FROM lines WHERE idx = ?1")?;
         let found = statement.query_row([signed(index)], row).optional();
         found.map(Option::flatten).map_err(|error| self.failed(error))
     }
@@ -268,11 +267,7 @@ impl Index {
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub(crate) fn children(
-        &self,
-        parent: u64,
-        limit: u32,
-    ) -> Result<Vec<(u64, bool)>, IndexError> {
+    pub(crate) fn children(&self, parent: u64, limit: u32) -> Result<Vec<(u64, bool)>, IndexError> {
         let mut statement =
             self.ask("SELECT child, ambient FROM edges WHERE parent = ?1 LIMIT ?2")?;
         self.collect(&mut statement, params![signed(parent), limit], edge)
@@ -298,9 +293,8 @@ impl Index {
         mut each: impl FnMut(u64, u64, bool),
     ) -> Result<(), IndexError> {
         let failed = |error| self.failed(error);
-        let mut statement = self.ask(
-            "SELECT child, parent, ambient FROM edges WHERE child > ?1 ORDER BY child",
-        )?;
+        let mut statement =
+            self.ask("SELECT child, parent, ambient FROM edges WHERE child > ?1 ORDER BY child")?;
         let mut rows = statement.query([signed(first)]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             let child: i64 = row.get(0).map_err(failed)?;

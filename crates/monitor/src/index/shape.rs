@@ -157,9 +157,8 @@ impl<'r> Facts<'r> {
         // Without a word of the monitor's own, the content is somebody else's.
         let content = content.filter(|_| said.is_some());
         let text = |key: &str| content.and_then(|content| content.get(key)).and_then(Value::as_str);
-        let is = |key: &str| {
-            content.and_then(|content| content.get(key)) == Some(&Value::Bool(true))
-        };
+        let is =
+            |key: &str| content.and_then(|content| content.get(key)) == Some(&Value::Bool(true));
         let find = |name: Option<&str>, all: &[Surface]| {
             all.iter().copied().find(|surface| Some(surface.as_str()) == name)
         };

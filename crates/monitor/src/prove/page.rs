@@ -116,7 +116,8 @@ fn cards(report: &Report, out: &mut String) {
         let _ = write!(out, "<div class=\"card\"><b>{count}</b>{name}</div>");
     }
     out.push_str("</div>\n");
-    let _ = writeln!(out, "<p class=\"soft\">No protection rate: {}.</p>", sum.protection_rate_reason);
+    let _ =
+        writeln!(out, "<p class=\"soft\">No protection rate: {}.</p>", sum.protection_rate_reason);
 }
 
 fn messages(report: &Report, out: &mut String) {
@@ -224,9 +225,10 @@ fn table(notices: &[Notice], more: u64, out: &mut String) {
     );
     for notice in notices {
         let category = notice.category.map(|word| word.to_string()).unwrap_or_default();
-        let next = notice.suggestion.as_deref().map(|text| {
-            format!("<br><span class=\"soft\">{}</span>", long(text))
-        });
+        let next = notice
+            .suggestion
+            .as_deref()
+            .map(|text| format!("<br><span class=\"soft\">{}</span>", long(text)));
         let _ = writeln!(
             out,
             "<tr><td>{}</td><td class=\"{severity}\">{severity}<br>{category}</td><td>{}{}</td><td>{}</td>\

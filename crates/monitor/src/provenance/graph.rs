@@ -66,11 +66,7 @@ impl Graph {
     ///
     /// # Errors
     /// When the index is wrong or cannot be read.
-    pub fn of(
-        reader: &StoreReader,
-        index: &Index,
-        closure: &Closure,
-    ) -> Result<Self, LookError> {
+    pub fn of(reader: &StoreReader, index: &Index, closure: &Closure) -> Result<Self, LookError> {
         let mut graph = if closure.len() < MAX_NODES {
             Self::of_records(reader, index, closure)?
         } else {
@@ -200,9 +196,11 @@ impl Graph {
                 edges.insert((*from, *to, ambient));
             }
         })?;
-        graph.edges.extend(
-            edges.into_iter().map(|(from, to, ambient)| GraphEdge { from, to, ambient }),
-        );
+        graph.edges.extend(edges.into_iter().map(|(from, to, ambient)| GraphEdge {
+            from,
+            to,
+            ambient,
+        }));
         Ok(graph)
     }
 

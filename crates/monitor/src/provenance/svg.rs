@@ -44,11 +44,8 @@ pub fn svg(graph: &Graph, title: &str) -> String {
         let (Some(from), Some(to)) = (places.get(edge.from), places.get(edge.to)) else { continue };
         let dash = if edge.ambient { " stroke-dasharray=\"4 3\"" } else { "" };
         // From the side that faces the other node.
-        let (x1, x2, bend) = if from.0 <= to.0 {
-            (from.0 + WIDTH, to.0, 40)
-        } else {
-            (from.0, to.0 + WIDTH, -40)
-        };
+        let (x1, x2, bend) =
+            if from.0 <= to.0 { (from.0 + WIDTH, to.0, 40) } else { (from.0, to.0 + WIDTH, -40) };
         let (y1, y2) = (from.1 + HEIGHT / 2, to.1 + HEIGHT / 2);
         let (c1, c2) = (shift(x1, bend), shift(x2, -bend));
         let _ = writeln!(

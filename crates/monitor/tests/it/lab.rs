@@ -167,8 +167,7 @@ pub(crate) fn write_journal(
             payload: Payload::Inline(Value::from(number)),
         };
         let record = record.seal().unwrap();
-        let entry =
-            Entry::chained(number, "2026-11-15T12:00:00Z".to_owned(), record.id, previous);
+        let entry = Entry::chained(number, "2026-11-15T12:00:00Z".to_owned(), record.id, previous);
         previous = entry.hash;
         ids.push(record.id);
         text.extend_from_slice(b"{\"entry\":");

@@ -15,9 +15,9 @@ mod policy;
 #[cfg(test)]
 mod protect;
 #[cfg(test)]
-mod provenance;
-#[cfg(test)]
 mod prove;
+#[cfg(test)]
+mod provenance;
 #[cfg(test)]
 mod resolve;
 #[cfg(test)]

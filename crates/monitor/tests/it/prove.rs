@@ -88,10 +88,8 @@ fn the_summary_counts_what_happened_and_obeys_the_filters() {
     let grave = only(grave);
     assert_eq!((grave.critical_alerts, grave.high_alerts, grave.total_evaluations), (1, 0, 0));
     let later = lab.now().unix() + 1000;
-    let since = Asked {
-        since: wardkeep_evidence::time::Timestamp::from_unix(later),
-        ..Asked::default()
-    };
+    let since =
+        Asked { since: wardkeep_evidence::time::Timestamp::from_unix(later), ..Asked::default() };
     let none = ask(&lab, since, false);
     assert_eq!((none.protection.total_evaluations, none.alerts.len()), (0, 0));
     // What must be told is told whatever the filter.
@@ -334,7 +332,8 @@ fn without_seals_everything_is_read_each_time() {
 
 #[test]
 fn hostile_records_stay_text_on_the_page() {
-    const EVIL: &str = "</td><script src=//evil.example></script><img onerror=x src=y>\u{1b}[2J\u{202e}'\"&";
+    const EVIL: &str =
+        "</td><script src=//evil.example></script><img onerror=x src=y>\u{1b}[2J\u{202e}'\"&";
     let lab = Lab::new();
     let store = lab.store();
     let content = json!({
@@ -359,7 +358,9 @@ fn hostile_records_stay_text_on_the_page() {
             Graph::of(&reader, &index, &closure).unwrap()
         };
         let page = page(&report, Some((&graph, EVIL)));
-        for bad in ["<script", "<img", "onerror=x src=y>", "\u{1b}", "\u{202e}", "http-equiv=\"refresh"] {
+        for bad in
+            ["<script", "<img", "onerror=x src=y>", "\u{1b}", "\u{202e}", "http-equiv=\"refresh"]
+        {
             assert!(!page.contains(bad), "{bad}");
         }
         assert!(page.contains("&lt;script"));
