@@ -5,6 +5,8 @@
 //! on a state directory, with its clock passed in.
 
 pub mod anchor;
+pub mod approvals;
+pub mod daemon;
 pub mod export;
 mod files;
 pub mod index;
@@ -24,3 +26,4 @@ pub mod store;
 pub mod tree;
 pub mod verify;
 pub mod watch;
+pub mod wire;

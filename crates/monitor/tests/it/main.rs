@@ -3,7 +3,11 @@
 #[cfg(test)]
 mod anchor;
 #[cfg(test)]
+mod approvals;
+#[cfg(test)]
 mod attacks;
+#[cfg(test)]
+mod daemon;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]

@@ -1,0 +1,147 @@
+//! What is approved: an action, told apart from every other by a hash.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+use wardkeep_evidence::canonical::canonical;
+use wardkeep_evidence::hash::{ParseHashError, decode_hex, encode_hex, sha256};
+use wardkeep_evidence::json::Value;
+use wardkeep_evidence::record::{Payload, Principal, Record};
+use wardkeep_guard::surface::{Act, Surface};
+
+/// SHA-256 over an action without its session and time, so that a retry has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ActionHash(pub [u8; 32]);
+
+impl fmt::Display for ActionHash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&encode_hex(&self.0))
+    }
+}
+
+impl FromStr for ActionHash {
+    type Err = ParseHashError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        decode_hex(text.as_bytes()).map(Self).ok_or(ParseHashError)
+    }
+}
+
+/// Everything of an action that an approval binds. A record that asks must hold these very values,
+/// whole: `act`, `surface`, `subject` and `content.sha256` in its payload, the principal, and
+/// `workspace` in its meta. Where a subject is not text, there is nothing to approve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionKey<'a> {
+    /// On whose behalf.
+    pub principal: Principal,
+    /// Where it crosses.
+    pub surface: Surface,
+    /// What is done.
+    pub act: Act,
+    /// To what.
+    pub subject: &'a str,
+    /// SHA-256 of what is written or sent, where there is any.
+    pub content: Option<[u8; 32]>,
+    /// In which workspace.
+    pub workspace: &'a str,
+}
+
+impl<'a> ActionKey<'a> {
+    /// The hash: SHA-256 over the canonical JSON. That form does not tell apart texts which differ
+    /// in their Unicode normal form only, file systems do: so it also holds a hash of the bytes.
+    #[must_use]
+    pub fn hash(&self) -> ActionHash {
+        let mut bytes = Sha256::new();
+        for part in [self.subject, self.workspace] {
+            bytes.update((part.len() as u64).to_be_bytes());
+            bytes.update(part.as_bytes());
+        }
+        let content = self.content.map_or(Value::Null, |hash| Value::from(encode_hex(&hash)));
+        let value = Value::from([
+            ("act", Value::from(self.act.as_str())),
+            ("bytes", Value::from(encode_hex(&bytes.finalize()))),
+            ("content", content),
+            ("kind", Value::from("action")),
+            ("principal", Value::from(self.principal.as_str())),
+            ("subject", Value::from(self.subject)),
+            ("surface", Value::from(self.surface.as_str())),
+            ("v", Value::from(1u64)),
+            ("workspace", Value::from(self.workspace)),
+        ]);
+        ActionHash(sha256(&canonical(&value)))
+    }
+
+    /// The action that a record of a decision tells of; `None` if it tells of none.
+    #[must_use]
+    pub fn of_record(record: &'a Record<'_>) -> Option<Self> {
+        let Payload::Inline(Value::Object(told)) = &record.payload else { return None };
+        let text = |key| told.get(key).and_then(Value::as_str);
+        let content = match told.get("content").and_then(Value::as_object) {
+            Some(content) => {
+                Some(decode_hex(content.get("sha256").and_then(Value::as_str)?.as_bytes())?)
+            }
+            None => None,
+        };
+        let (surface, act) = (text("surface")?, text("act")?);
+        Some(Self {
+            principal: record.principal,
+            surface: Surface::ALL.into_iter().find(|known| known.as_str() == surface)?,
+            act: Act::ALL.into_iter().find(|known| known.as_str() == act)?,
+            subject: text("subject")?,
+            content,
+            workspace: record.meta_str("workspace").unwrap_or_default(),
+        })
+    }
+}
+
+/// [`ActionKey::hash`].
+#[must_use]
+pub fn action_hash(action: &ActionKey<'_>) -> ActionHash {
+    action.hash()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> ActionKey<'static> {
+        ActionKey {
+            principal: Principal::Tool,
+            surface: Surface::ControlPlane,
+            act: Act::Change,
+            subject: "/w/settings.json",
+            content: Some([7; 32]),
+            workspace: "/w",
+        }
+    }
+
+    #[test]
+    fn every_part_and_every_byte_counts() {
+        let base = key();
+        let mut hashes = vec![base.hash()];
+        hashes.push(ActionKey { principal: Principal::User, ..base.clone() }.hash());
+        hashes.push(ActionKey { surface: Surface::DurableMemory, ..base.clone() }.hash());
+        hashes.push(ActionKey { act: Act::Write, ..base.clone() }.hash());
+        hashes.push(ActionKey { content: Some([8; 32]), ..base.clone() }.hash());
+        hashes.push(ActionKey { content: None, ..base.clone() }.hash());
+        hashes.push(ActionKey { workspace: "/w/", ..base.clone() }.hash());
+        for subject in ["/w/settings.jsoo", "/w/settings.json ", "", "/w/\u{e9}", "/w/e\u{301}"] {
+            hashes.push(ActionKey { subject, ..base.clone() }.hash());
+        }
+        // What is at the end of one must not be the beginning of the next.
+        hashes.push(ActionKey { subject: "ab", workspace: "c", ..base.clone() }.hash());
+        hashes.push(ActionKey { subject: "a", workspace: "bc", ..base.clone() }.hash());
+        let count = hashes.len();
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), count);
+        assert_eq!(base.hash(), key().hash());
+    }
+
+    #[test]
+    fn the_hash_stays_what_it_is() {
+        let expected = "PLACEHOLDER";
+        assert_eq!(key().hash().to_string(), expected);
+    }
+}
