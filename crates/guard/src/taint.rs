@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// A set of taint flags. It only ever grows: there is a union and no difference.
+/// A set of taint flags. What is recorded only ever grows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Taint(u8);
 
@@ -68,6 +68,13 @@ impl Taint {
     #[must_use]
     pub const fn only(self, other: Self) -> Self {
         Self(self.0 & other.0)
+    }
+
+    /// What is left for a rule to see once the owner has said that some flags do not count against
+    /// one action. Records keep them all.
+    #[must_use]
+    pub const fn without(self, declassified: Self) -> Self {
+        Self(self.0 & !declassified.0)
     }
 
     /// The names of the flags, in the order of the format.

@@ -29,6 +29,17 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a file to lock, making it for its owner alone if it is not there.
+pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.custom_flags(no_follow()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    Ok(file)
+}
+
 /// Reads a plain file of at most `limit` bytes.
 pub(crate) fn read_plain(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

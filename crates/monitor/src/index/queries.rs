@@ -263,6 +263,24 @@ impl Index {
         self.collect(&mut statement, values, |row| Ok((unsigned(row.get(3)?), location(row)?)))
     }
 
+    /// Where the index says the newest changes of a file are, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub(crate) fn changes_of(
+        &self,
+        subject: &str,
+        limit: u32,
+    ) -> Result<Vec<(u64, Location)>, IndexError> {
+        let mut statement = self.ask(
+            "SELECT segment, offset, length, idx FROM lines
+             WHERE shape & 31 IN (6, 7, 13) AND subject = ?1
+             ORDER BY idx DESC LIMIT ?2",
+        )?;
+        let values = params![subject, limit];
+        self.collect(&mut statement, values, |row| Ok((unsigned(row.get(3)?), location(row)?)))
+    }
+
     /// What came from the line at a position: positions, and whether only by way of the context.
     ///
     /// # Errors

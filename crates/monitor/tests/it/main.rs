@@ -11,6 +11,8 @@ mod daemon;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod guarded;
+#[cfg(test)]
 mod journal;
 #[cfg(test)]
 mod lab;

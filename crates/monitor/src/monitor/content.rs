@@ -1,0 +1,165 @@
+//! What a record of a decision holds.
+
+use wardkeep_detect::finding::Scan;
+use wardkeep_evidence::hash::{RecordId, encode_hex};
+use wardkeep_evidence::json::{Object, Value};
+use wardkeep_guard::alert::{Category, Severity};
+use wardkeep_guard::facts::{Facts, FileFacts, NetworkFacts};
+use wardkeep_guard::taint::Taint;
+use wardkeep_guard::verdict::Decision;
+
+/// Findings that a record names.
+const FINDINGS: usize = 8;
+/// Rules that a record names.
+const RULES: usize = 16;
+/// Longest subject that stands in a record, in bytes.
+const SUBJECT: usize = 4096;
+
+/// Bytes that a record tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Digest {
+    pub(super) sha256: [u8; 32],
+    pub(super) bytes: u64,
+    /// Whether they are kept as a blob.
+    pub(super) kept: bool,
+}
+
+impl Digest {
+    fn value(self) -> Value<'static> {
+        Value::from([
+            ("sha256", Value::from(encode_hex(&self.sha256))),
+            ("bytes", Value::from(self.bytes)),
+            ("kept", Value::from(self.kept)),
+        ])
+    }
+}
+
+/// Everything about a decision that its record holds beside taint, parents and principal.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) decision: &'a Decision,
+    pub(super) scan: Option<&'a Scan>,
+    pub(super) category: Option<Category>,
+    pub(super) severity: Severity,
+    pub(super) suggestion: Option<&'a str>,
+    pub(super) action: [u8; 32],
+    pub(super) digest: &'a str,
+    pub(super) context: Option<RecordId>,
+    pub(super) content: Option<Digest>,
+    pub(super) before: Option<Option<Digest>>,
+    pub(super) sketch: Option<String>,
+    pub(super) more: Vec<(&'static str, Value<'static>)>,
+}
+
+impl Told<'_> {
+    pub(super) fn into_value(self) -> Value<'static> {
+        let Self { facts, decision, .. } = self;
+        let mut content = Object::default();
+        let mut put = |key: &'static str, value: Value<'static>| content.push(key, value);
+        put("kind", Value::from("decision"));
+        put("v", Value::from(1u64));
+        put("act", Value::from(facts.act.as_str()));
+        put("surface", Value::from(facts.surface.as_str()));
+        put("subject", Value::from(shortened(&facts.subject)));
+        put("verdict", Value::from(decision.verdict.as_str()));
+        put("rule", Value::from(decision.rule.clone().into_owned()));
+        put("reason", Value::from(decision.reason.clone()));
+        let rules = decision.hits.iter().take(RULES);
+        put("rules", list(rules.map(|hit| Value::from(hit.rule.clone().into_owned()))));
+        put("direct", taint(facts.direct));
+        put("ambient", taint(facts.ambient));
+        put("severity", Value::from(self.severity.as_str()));
+        if let Some(category) = self.category {
+            put("category", Value::from(category.as_str()));
+        }
+        if let Some(text) = self.suggestion {
+            put("suggestion", Value::from(text.to_owned()));
+        }
+        if let Some(scan) = self.scan.filter(|scan| !scan.findings.is_empty()) {
+            put("findings", findings(scan));
+        }
+        put("action", Value::from(encode_hex(&self.action)));
+        put("digest", Value::from(self.digest.to_owned()));
+        if let Some(context) = self.context {
+            put("context", Value::from(context.to_string()));
+        }
+        if let Some(digest) = self.content {
+            put("content", digest.value());
+        }
+        if let Some(before) = self.before {
+            put("before", before.map_or(Value::Null, Digest::value));
+        }
+        if let Some(file) = &facts.file {
+            put("file", file_value(file));
+        }
+        if let Some(network) = &facts.network {
+            put("network", network_value(network));
+        }
+        if let Some(sketch) = self.sketch {
+            put("sketch", Value::from(sketch));
+        }
+        for (key, value) in self.more {
+            put(key, value);
+        }
+        Value::Object(content)
+    }
+}
+
+pub(super) fn taint(taint: Taint) -> Value<'static> {
+    list(taint.names().map(Value::from))
+}
+
+pub(super) fn list(values: impl Iterator<Item = Value<'static>>) -> Value<'static> {
+    Value::Array(values.collect())
+}
+
+fn findings(scan: &Scan) -> Value<'static> {
+    list(scan.findings.iter().take(FINDINGS).map(|finding| {
+        Value::from([
+            ("rule", Value::from(finding.rule.clone().into_owned())),
+            ("category", Value::from(format!("{:?}", finding.category))),
+            // Two digits say all there is to say.
+            ("weight", Value::Float((f64::from(finding.weight) * 100.0).round() / 100.0)),
+        ])
+    }))
+}
+
+fn file_value(file: &FileFacts) -> Value<'static> {
+    Value::from([
+        ("memory", Value::from(file.memory)),
+        ("protection", Value::from(format!("{:?}", file.protection).to_lowercase())),
+        ("sensitivity", Value::from(format!("{:?}", file.sensitivity).to_lowercase())),
+        ("resolved", Value::from(file.resolved)),
+    ])
+}
+
+fn network_value(network: &NetworkFacts) -> Value<'static> {
+    Value::from([
+        ("scheme", Value::from(network.scheme.clone())),
+        ("host", Value::from(shortened(&network.host))),
+        ("port", network.port.map_or(Value::Null, |port| Value::from(u64::from(port)))),
+        ("method", Value::from(shortened(&network.method))),
+        ("payload", Value::from(network.payload)),
+        ("allowed", Value::from(network.allowed)),
+        ("listed", Value::from(network.listed)),
+        ("blocked", Value::from(network.blocked)),
+        ("internal", Value::from(network.internal)),
+        ("metadata", Value::from(network.metadata)),
+        ("oversized", Value::from(network.oversized)),
+        ("exfiltration", Value::from(network.exfiltration)),
+        ("resolved", Value::from(network.resolved)),
+    ])
+}
+
+/// At most so many bytes, cut between characters and marked.
+pub(super) fn shortened(text: &str) -> String {
+    if text.len() <= SUBJECT {
+        return text.to_owned();
+    }
+    let mut end = SUBJECT;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}… ({} bytes)", &text[..end], text.len())
+}

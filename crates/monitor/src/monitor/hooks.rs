@@ -1,0 +1,418 @@
+//! The hooks, one method each.
+
+use std::path::Path;
+
+use wardkeep_detect::leak::{Canary, OutputGuard, PromptProfile};
+use wardkeep_evidence::hash::{BlobHash, RecordId, encode_hex, sha256};
+use wardkeep_evidence::json::Value;
+use wardkeep_evidence::record::{Principal, RecordType};
+use wardkeep_guard::action::Action;
+use wardkeep_guard::facts::{Compliance, SkillFacts};
+use wardkeep_guard::network;
+use wardkeep_guard::proxy;
+use wardkeep_guard::surface::{Act, Surface, is_untrusted};
+use wardkeep_guard::taint::Taint;
+use wardkeep_policy::protect::ProtectLists;
+
+use super::content::shortened;
+use super::pipeline::Crossing;
+use super::subjects::{Deed, Ground, Subject};
+use super::{Monitor, Outcome, Result, Who, held};
+use crate::journal::JournalError;
+use crate::resolve::protected_set;
+use crate::store::StoreError;
+
+/// What is sent with a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sent<'a> {
+    /// Bytes in all.
+    pub size: u64,
+    /// The bytes, as far as they are at hand.
+    pub content: Option<&'a [u8]>,
+}
+
+impl Monitor {
+    /// A session begins. A session of a sub-agent names the one that it descends from, and
+    /// inherits what that one has seen.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not begin then.
+    pub fn on_session_start(
+        &self,
+        who: &Who<'_>,
+        channel: &str,
+        parent: Option<&str>,
+    ) -> Result<Outcome> {
+        self.session_start(who, channel, parent, None)
+    }
+
+    /// As [`Monitor::on_session_start`], with what an audit of the confinement found.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not begin then.
+    pub fn session_start(
+        &self,
+        who: &Who<'_>,
+        channel: &str,
+        parent: Option<&str>,
+        sandbox: Option<Compliance>,
+    ) -> Result<Outcome> {
+        let mut action =
+            Action::new(who.principal, Surface::SandboxCompliance, Act::Start, channel);
+        action.sandbox = sandbox;
+        let mut crossing = Crossing::new(who, RecordType::SessionStart, action);
+        crossing.enters = true;
+        let session = self.session(who.session)?;
+        if let Some(parent) = parent.filter(|parent| *parent != who.session) {
+            let other = self.session(parent)?;
+            // One after the other, so that two sessions never wait for each other.
+            let seen = {
+                let other = held(&other);
+                let mut seen = super::session::Session::new(&self.sketch_key);
+                seen.inherit(&other);
+                seen
+            };
+            held(&session).inherit(&seen);
+            crossing.more.push(("inherits", Value::from(parent.to_owned())));
+        }
+        self.cross(crossing)
+    }
+
+    /// Something was said in a session that nobody can stop any more: it is scanned and recorded.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub fn on_session_message(&self, who: &Who<'_>, text: &str) -> Result<Outcome> {
+        let mut action =
+            Action::new(who.principal, Surface::ConversationIO, Act::Receive, "message");
+        action.content = Some(text);
+        let mut crossing = Crossing::new(who, RecordType::SessionMessage, action);
+        crossing.enters = true;
+        crossing.observed = true;
+        self.cross(crossing)
+    }
+
+    /// The agent asks for a tool.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: the tool must not run then.
+    pub fn on_tool_call(&self, who: &Who<'_>, tool: &str, arguments: &str) -> Result<Outcome> {
+        let mut action = Action::new(who.principal, Surface::ConversationIO, Act::Call, tool);
+        action.content = Some(arguments);
+        self.cross(Crossing::new(who, RecordType::ToolCall, action))
+    }
+
+    /// A tool gives something back. `call` is the record of the call, where it is known; the
+    /// principal of `who` says where the content comes from: `TOOL`, `WEB`, `SKILL` …
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: the model must not see it then.
+    pub fn on_tool_result(
+        &self,
+        who: &Who<'_>,
+        tool: &str,
+        call: Option<RecordId>,
+        text: &str,
+    ) -> Result<Outcome> {
+        let mut action = Action::new(who.principal, Surface::ConversationIO, Act::Return, tool);
+        action.content = Some(text);
+        let mut crossing = Crossing::new(who, RecordType::ToolResult, action);
+        crossing.enters = true;
+        crossing.parents.extend(call);
+        self.cross(crossing)
+    }
+
+    /// Someone wants to change what steers the agent: a setting, a tool, a schedule.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not be changed then.
+    pub fn on_control_plane_change(
+        &self,
+        who: &Who<'_>,
+        key: &str,
+        detail: &str,
+    ) -> Result<Outcome> {
+        let mut action = Action::new(who.principal, Surface::ControlPlane, Act::Change, key);
+        action.content = Some(detail);
+        self.cross(Crossing::new(who, RecordType::ControlPlaneChangeRequest, action))
+    }
+
+    /// A file is to be written.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not be written then.
+    pub fn on_file_write(&self, who: &Who<'_>, path: &Path, content: &[u8]) -> Result<Outcome> {
+        let subject = self.subject(who, path, Deed::Write)?;
+        let text = String::from_utf8_lossy(content);
+        let mut action = file_action(who, &subject, Deed::Write);
+        action.content = Some(&text);
+        let mut crossing = Crossing::new(who, RecordType::FileWrite, action);
+        crossing.bytes = Some(content);
+        crossing.before = before(&subject);
+        crossing.file = Some(&subject);
+        self.cross(crossing)
+    }
+
+    /// A file is to be read. What was written to it before is a parent of what is read.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not be read then.
+    pub fn on_file_read(&self, who: &Who<'_>, path: &Path) -> Result<Outcome> {
+        let subject = self.subject(who, path, Deed::Read)?;
+        let action = file_action(who, &subject, Deed::Read);
+        let mut crossing = Crossing::new(who, RecordType::FileRead, action);
+        crossing.enters = true;
+        crossing.parents.extend(self.last_writer(&subject.path));
+        crossing.file = Some(&subject);
+        self.cross(crossing)
+    }
+
+    /// A file is to be removed.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not be removed then.
+    pub fn on_file_delete(&self, who: &Who<'_>, path: &Path) -> Result<Outcome> {
+        let subject = self.subject(who, path, Deed::Delete)?;
+        let action = file_action(who, &subject, Deed::Delete);
+        let mut crossing = Crossing::new(who, RecordType::FileDelete, action);
+        crossing.before = before(&subject);
+        crossing.file = Some(&subject);
+        self.cross(crossing)
+    }
+
+    /// A file is to get another name: both names are judged, and the stricter answer is given.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not be renamed then.
+    pub fn on_file_rename(&self, who: &Who<'_>, from: &Path, to: &Path) -> Result<Outcome> {
+        let away = self.subject(who, from, Deed::MoveAway)?;
+        let here = self.subject(who, to, Deed::MoveHere)?;
+        let strictness = |subject: &Subject| {
+            (!subject.facts.resolved, subject.facts.protection, subject.facts.memory)
+        };
+        let (judged, deed) = if strictness(&here) >= strictness(&away) {
+            (&here, Deed::MoveHere)
+        } else {
+            (&away, Deed::MoveAway)
+        };
+        let mut action = file_action(who, judged, deed);
+        action.subject = &here.facts.path;
+        let mut crossing = Crossing::new(who, RecordType::FileRename, action);
+        crossing.before = before(judged);
+        crossing.file = Some(judged);
+        // What the file holds moves with it.
+        crossing.parents.extend(self.last_writer(&away.path));
+        crossing.more.push(("from", Value::from(shortened(&away.facts.path))));
+        crossing.more.push(("to", Value::from(shortened(&here.facts.path))));
+        let outcome = self.cross(crossing)?;
+        if outcome.is_allowed() {
+            held(&self.writers).insert(here.path, outcome.record);
+        }
+        Ok(outcome)
+    }
+
+    /// A request is to leave the machine. What comes back goes through
+    /// [`Monitor::on_tool_result`] on behalf of `WEB`.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not leave then.
+    pub fn on_outbound_request(
+        &self,
+        who: &Who<'_>,
+        url: &str,
+        method: &str,
+        sent: Sent<'_>,
+    ) -> Result<Outcome> {
+        let settings = self.settings();
+        let size = sent.size.max(sent.content.map_or(0, |bytes| bytes.len() as u64));
+        let text = sent.content.map(String::from_utf8_lossy);
+        // What is in the address leaves as well.
+        let content = match &text {
+            Some(text) => format!("{url}\n{text}"),
+            None => url.to_owned(),
+        };
+        let mut action = Action::new(who.principal, Surface::NetworkIO, Act::Send, url);
+        action.content = Some(&content);
+        let judged = network::judge(url, method, size, &settings.egress);
+        action.network = Some(judged.facts);
+        let mut crossing = Crossing::new(who, RecordType::NetworkRequest, action);
+        crossing.why = (!judged.notes.is_empty()).then(|| judged.notes.join(" "));
+        crossing.bytes = sent.content;
+        self.cross(crossing)
+    }
+
+    /// A message is to reach the model.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: the model must not see it then.
+    pub fn on_message_input(&self, who: &Who<'_>, text: &str) -> Result<Outcome> {
+        let mut action =
+            Action::new(who.principal, Surface::ConversationIO, Act::Receive, "message");
+        action.content = Some(text);
+        let mut crossing = Crossing::new(who, RecordType::SessionMessage, action);
+        crossing.enters = true;
+        self.cross(crossing)
+    }
+
+    /// The model's reply is to leave. It is held against `guard` if the caller has one, else
+    /// against the prompt that was registered, else against what all agents have in common.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: nobody must see it then.
+    pub fn on_message_output(
+        &self,
+        who: &Who<'_>,
+        text: &str,
+        guard: Option<&OutputGuard>,
+    ) -> Result<Outcome> {
+        let mut action = Action::new(who.principal, Surface::ConversationIO, Act::Reply, "reply");
+        action.content = Some(text);
+        let mut crossing = Crossing::new(who, RecordType::SessionMessage, action);
+        crossing.guard = guard;
+        self.cross(crossing)
+    }
+
+    /// A skill, plugin or server is to join the agent; `found` is what a verification made of it.
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not be installed then.
+    pub fn on_skill_install(
+        &self,
+        who: &Who<'_>,
+        name: &str,
+        found: Option<SkillFacts>,
+        text: &str,
+    ) -> Result<Outcome> {
+        let mut action = Action::new(who.principal, Surface::SkillInstall, Act::Install, name);
+        action.skill = found;
+        action.content = Some(text);
+        let mut crossing = Crossing::new(who, RecordType::SkillVerification, action);
+        crossing.enters = true;
+        self.cross(crossing)
+    }
+
+    /// Whether the trusted proxies of a gateway are proxies, and not everyone.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub fn check_proxy_trust(
+        &self,
+        who: &Who<'_>,
+        trusted: &[&str],
+        gateway: &str,
+    ) -> Result<Outcome> {
+        let mut action = Action::new(who.principal, Surface::ControlPlane, Act::Trust, gateway);
+        let trust = proxy::check_proxy_trust(trusted, gateway);
+        action.open_proxy = trust.open;
+        if action.open_proxy {
+            action.taint |= Taint::PROXY_DERIVED;
+        }
+        let mut crossing = Crossing::new(who, RecordType::GuardDecision, action);
+        crossing.why = Some(trust.why);
+        let list = trusted.iter().take(64).map(|one| Value::from(shortened(one)));
+        crossing.more.push(("trusted", Value::Array(list.collect())));
+        self.cross(crossing)
+    }
+
+    /// The system prompt of a session is known from now on; gives the number of names in it that
+    /// replies are watched for. A later registration takes the place of an earlier one.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub fn on_system_prompt_available(
+        &self,
+        who: &Who<'_>,
+        prompt: &str,
+        canary: Option<&Canary>,
+    ) -> Result<(RecordId, usize)> {
+        let mut profile = PromptProfile::of(prompt);
+        if let Some(canary) = canary {
+            profile = profile.with_canary(canary);
+        }
+        self.register(who, &profile, Some(sha256(prompt.as_bytes())), "prompt")
+    }
+
+    /// As [`Monitor::on_system_prompt_available`], where only some names of the prompt are known.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub fn register_tokens_only(
+        &self,
+        who: &Who<'_>,
+        tokens: &[&str],
+    ) -> Result<(RecordId, usize)> {
+        self.register(who, &PromptProfile::of_tokens(tokens.iter().copied()), None, "tokens")
+    }
+
+    fn register(
+        &self,
+        who: &Who<'_>,
+        profile: &PromptProfile,
+        hash: Option<[u8; 32]>,
+        mode: &'static str,
+    ) -> Result<(RecordId, usize)> {
+        let tokens = profile.tokens().len();
+        // It holds names out of the prompt, so that it is kept beside the journal and not in it.
+        let text = serde_json::to_vec(profile).map_err(|error| {
+            StoreError::from(JournalError::io("write", self.store.path(), error))
+        })?;
+        let kept = self.store.put_blob(&text)?;
+        let content = Value::from([
+            ("kind", Value::from("prompt")),
+            ("v", Value::from(1u64)),
+            ("rule", Value::from("system-prompt-registered")),
+            ("sha256", hash.map_or(Value::Null, |hash| Value::from(encode_hex(&hash)))),
+            ("tokens", Value::from(tokens as u64)),
+            ("mode", Value::from(mode)),
+            ("profile", Value::from(kept.to_string())),
+        ]);
+        let session = self.session(who.session)?;
+        let mut session = held(&session);
+        let record = self.note(who, Principal::Sys, content)?;
+        session.set_guard(OutputGuard::for_prompt(profile), record);
+        Ok((record, tokens))
+    }
+
+    fn subject(&self, who: &Who<'_>, path: &Path, deed: Deed) -> Result<Subject> {
+        let settings = self.settings();
+        let home = self.config.home.as_deref();
+        let lists = ProtectLists::with_home(home);
+        let set = protected_set(who.workspace, self.store.path(), &lists)?;
+        let ground =
+            Ground { workspace: who.workspace, home, set: &set, sensitive: &settings.sensitive };
+        Ok(ground.subject(path, deed))
+    }
+}
+
+fn file_action<'a>(who: &Who<'_>, subject: &'a Subject, deed: Deed) -> Action<'a> {
+    let mut action = Action::new(who.principal, subject.surface, deed.act(), &subject.facts.path);
+    // Whoever is not trusted leaves a mark on what it reads, so that reading launders nothing.
+    if deed == Deed::Read && is_untrusted(who.principal) {
+        action.taint |= Taint::UNTRUSTED;
+    }
+    action.file = Some(subject.facts.clone());
+    action
+}
+
+/// What a file holds, where it is a plain one of bearable size.
+fn before(subject: &Subject) -> Option<Vec<u8>> {
+    subject.identity?;
+    crate::files::read_plain(&subject.path, super::pipeline::KEPT as u64).ok()
+}
+
+/// Largest profile that is read back.
+const MAX_PROFILE: u64 = 64 << 20;
+
+impl Monitor {
+    /// The guard that a registration stands for.
+    pub(super) fn guard_of(&self, profile: &str) -> Option<OutputGuard> {
+        let hash = BlobHash::from_hex(profile)?;
+        let path = self.store.path().join("blobs").join(hash.to_string());
+        let text = crate::files::read_plain(&path, MAX_PROFILE).ok()?;
+        if sha256(&text) != hash.0 {
+            return None;
+        }
+        let profile = serde_json::from_slice::<PromptProfile>(&text).ok()?;
+        Some(OutputGuard::for_prompt(&profile))
+    }
+}

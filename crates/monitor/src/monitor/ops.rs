@@ -1,0 +1,292 @@
+//! The hooks as the socket knows them: one `hook.*` operation each, JSON in and out.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use wardkeep_evidence::hash::RecordId;
+use wardkeep_evidence::record::Principal;
+use wardkeep_guard::taint::Taint;
+
+use super::{Monitor, MonitorError, Outcome, Sent, Who};
+
+/// Who acts, in words.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct WhoBody {
+    /// The agent.
+    pub agent: String,
+    /// The session.
+    pub session: String,
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// On whose behalf; `USER` where it is not said.
+    #[serde(default)]
+    pub principal: Option<String>,
+    /// Taint to add.
+    #[serde(default)]
+    pub taint: Vec<String>,
+    /// Closer parents, by the ids of their records.
+    #[serde(default)]
+    pub parents: Vec<String>,
+}
+
+/// What a hook is told.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(tag = "hook", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Hook {
+    /// A session begins.
+    SessionStart {
+        /// Where it was begun.
+        channel: String,
+        /// The session that it descends from.
+        #[serde(default)]
+        parent: Option<String>,
+    },
+    /// Something was said that nobody can stop any more.
+    SessionMessage {
+        /// What was said.
+        text: String,
+    },
+    /// The agent asks for a tool.
+    ToolCall {
+        /// Its name.
+        tool: String,
+        /// What it is given.
+        arguments: String,
+    },
+    /// A tool gives something back.
+    ToolResult {
+        /// Its name.
+        tool: String,
+        /// The record of the call.
+        #[serde(default)]
+        call: Option<String>,
+        /// What it gave.
+        text: String,
+    },
+    /// Someone wants to change what steers the agent.
+    ControlPlaneChange {
+        /// What is changed.
+        key: String,
+        /// What it becomes.
+        detail: String,
+    },
+    /// A file is to be written.
+    FileWrite {
+        /// Its path.
+        path: PathBuf,
+        /// What it will hold.
+        content: String,
+    },
+    /// A file is to be read.
+    FileRead {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A file is to be removed.
+    FileDelete {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A file is to get another name.
+    FileRename {
+        /// Its path.
+        from: PathBuf,
+        /// The other.
+        to: PathBuf,
+    },
+    /// A request is to leave.
+    OutboundRequest {
+        /// Where to.
+        url: String,
+        /// How.
+        method: String,
+        /// Bytes that are sent.
+        #[serde(default)]
+        size: u64,
+        /// Those bytes, as text, as far as they are at hand.
+        #[serde(default)]
+        content: Option<String>,
+    },
+    /// A message is to reach the model.
+    MessageInput {
+        /// The message.
+        text: String,
+    },
+    /// The model's reply is to leave.
+    MessageOutput {
+        /// The reply.
+        text: String,
+    },
+    /// The system prompt is known.
+    SystemPrompt {
+        /// The prompt.
+        prompt: String,
+    },
+    /// Some names of the system prompt are known.
+    PromptTokens {
+        /// The names.
+        tokens: Vec<String>,
+    },
+    /// A skill is to join the agent.
+    SkillInstall {
+        /// Its name.
+        name: String,
+        /// What it says of itself.
+        #[serde(default)]
+        text: String,
+    },
+    /// Proxies are to be trusted.
+    ProxyTrust {
+        /// Which ones.
+        trusted: Vec<String>,
+        /// By whom.
+        gateway: String,
+    },
+}
+
+/// A question to the monitor.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Who acts.
+    pub who: WhoBody,
+    /// What is to happen.
+    pub what: Hook,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub struct AnswerBody {
+    /// `allow`, `redact`, `stage`, `ask` or `deny`.
+    pub verdict: String,
+    /// The record of it.
+    pub record: String,
+    /// The rule that decided.
+    pub rule: String,
+    /// Why.
+    pub reason: String,
+    /// What to do next.
+    pub suggestion: Option<String>,
+    /// The taint of what happens.
+    pub taint: Vec<String>,
+    /// How bad it is.
+    pub severity: String,
+    /// The text without what was found.
+    pub text: Option<String>,
+    /// Where it may be written instead.
+    pub staged: Option<PathBuf>,
+    /// What the agent must tell its user.
+    pub messages: Vec<String>,
+    /// Names of the prompt that replies are watched for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
+}
+
+/// Why a question has no answer. Whoever asked must treat it as a denial.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// It says something that cannot be.
+    #[error("the question cannot be read: {0}")]
+    Malformed(String),
+    /// The monitor has no answer.
+    #[error(transparent)]
+    Monitor(#[from] MonitorError),
+}
+
+impl Monitor {
+    /// Answers a question that came through a door.
+    ///
+    /// # Errors
+    /// When there is no answer: that is a denial.
+    pub fn ask(&self, question: &Question) -> Result<AnswerBody, AskError> {
+        let body = &question.who;
+        let malformed = |error: &dyn std::fmt::Display| AskError::Malformed(error.to_string());
+        let principal = match &body.principal {
+            None => Principal::User,
+            Some(name) => name.parse().map_err(|error| malformed(&error))?,
+        };
+        let id = |text: &String| {
+            RecordId::from_hex(text).ok_or_else(|| malformed(&format!("`{text}` is no record id")))
+        };
+        let parents = body.parents.iter().map(id).collect::<Result<Vec<_>, _>>()?;
+        let who = Who::new(&body.agent, &body.session, &body.workspace, principal)
+            .tainted(Taint::from_names(body.taint.iter().map(String::as_str)))
+            .after(&parents);
+        let outcome = match &question.what {
+            Hook::SystemPrompt { prompt } => {
+                let (record, tokens) = self.on_system_prompt_available(&who, prompt, None)?;
+                return Ok(registered(record, tokens));
+            }
+            Hook::PromptTokens { tokens } => {
+                let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+                let (record, tokens) = self.register_tokens_only(&who, &tokens)?;
+                return Ok(registered(record, tokens));
+            }
+            Hook::SessionStart { channel, parent } => {
+                self.on_session_start(&who, channel, parent.as_deref())?
+            }
+            Hook::SessionMessage { text } => self.on_session_message(&who, text)?,
+            Hook::ToolCall { tool, arguments } => self.on_tool_call(&who, tool, arguments)?,
+            Hook::ToolResult { tool, call, text } => {
+                let call = call.as_ref().map(id).transpose()?;
+                self.on_tool_result(&who, tool, call, text)?
+            }
+            Hook::ControlPlaneChange { key, detail } => {
+                self.on_control_plane_change(&who, key, detail)?
+            }
+            Hook::FileWrite { path, content } => {
+                self.on_file_write(&who, path, content.as_bytes())?
+            }
+            Hook::FileRead { path } => self.on_file_read(&who, path)?,
+            Hook::FileDelete { path } => self.on_file_delete(&who, path)?,
+            Hook::FileRename { from, to } => self.on_file_rename(&who, from, to)?,
+            Hook::OutboundRequest { url, method, size, content } => {
+                let content = content.as_ref().map(String::as_bytes);
+                self.on_outbound_request(&who, url, method, Sent { size: *size, content })?
+            }
+            Hook::MessageInput { text } => self.on_message_input(&who, text)?,
+            Hook::MessageOutput { text } => self.on_message_output(&who, text, None)?,
+            Hook::SkillInstall { name, text } => self.on_skill_install(&who, name, None, text)?,
+            Hook::ProxyTrust { trusted, gateway } => {
+                let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
+                self.check_proxy_trust(&who, &trusted, gateway)?
+            }
+        };
+        Ok(answer(outcome))
+    }
+}
+
+fn registered(record: RecordId, tokens: usize) -> AnswerBody {
+    AnswerBody {
+        verdict: "allow".to_owned(),
+        record: record.to_string(),
+        rule: "system-prompt-registered".to_owned(),
+        reason: format!("Replies are watched for {tokens} names and the text of the prompt."),
+        suggestion: None,
+        taint: Vec::new(),
+        severity: "info".to_owned(),
+        text: None,
+        staged: None,
+        messages: Vec::new(),
+        tokens: Some(tokens),
+    }
+}
+
+fn answer(outcome: Outcome) -> AnswerBody {
+    AnswerBody {
+        verdict: outcome.verdict.to_string(),
+        record: outcome.record.to_string(),
+        rule: outcome.rule,
+        reason: outcome.reason,
+        suggestion: outcome.suggestion,
+        taint: outcome.taint.names().map(str::to_owned).collect(),
+        severity: outcome.severity.to_string(),
+        text: outcome.text,
+        staged: outcome.staged,
+        messages: outcome.alerts.into_iter().map(|alert| alert.message).collect(),
+        tokens: None,
+    }
+}

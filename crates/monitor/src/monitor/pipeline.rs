@@ -1,0 +1,521 @@
+//! One crossing from question to answer.
+
+use wardkeep_detect::finding::{Scan, Verdict as ScanVerdict};
+use wardkeep_detect::leak::OutputGuard;
+use wardkeep_evidence::hash::{RecordId, sha256};
+use wardkeep_evidence::json::Value;
+use wardkeep_evidence::record::{Principal, RecordType};
+use wardkeep_evidence::time::Timestamp;
+use wardkeep_guard::action::Action;
+use wardkeep_guard::alert::{self, Category, Severity};
+use wardkeep_guard::assess::{self, Around};
+use wardkeep_guard::decide;
+use wardkeep_guard::facts::Facts;
+use wardkeep_guard::overlap::Sketch;
+use wardkeep_guard::surface::{Act, Surface};
+use wardkeep_guard::taint::Taint;
+use wardkeep_guard::verdict::{Decision, Verdict};
+
+use super::content::{Digest, Told};
+use super::flood::{Noted, Sum};
+use super::session::Session;
+use super::settings::Settings;
+use super::subjects::Subject;
+use super::{Alert, Monitor, Outcome, Result, Who, held};
+use crate::approvals::{ActionHash, ActionKey};
+use crate::store::Event;
+
+/// Largest content of a file that is kept so that a change can be undone.
+pub(super) const KEPT: usize = 1 << 20;
+/// Parents that a record names beside the session's context.
+const PARENTS: usize = 32;
+
+/// A crossing on its way through.
+pub(super) struct Crossing<'a> {
+    pub(super) who: &'a Who<'a>,
+    /// Type of its record where it may happen.
+    pub(super) kind: RecordType,
+    pub(super) action: Action<'a>,
+    /// What is written or sent, byte by byte.
+    pub(super) bytes: Option<&'a [u8]>,
+    /// Whether what it brings enters the model's context.
+    pub(super) enters: bool,
+    /// Whether it has happened already, and is only told.
+    pub(super) observed: bool,
+    /// Parents that the monitor itself knows of.
+    pub(super) parents: Vec<RecordId>,
+    /// The file that it changes or reads.
+    pub(super) file: Option<&'a Subject>,
+    /// What the file holds before it is changed.
+    pub(super) before: Option<Vec<u8>>,
+    /// The guard that the caller brought.
+    pub(super) guard: Option<&'a OutputGuard>,
+    /// What speaks against it, in words.
+    pub(super) why: Option<String>,
+    /// More that its record holds.
+    pub(super) more: Vec<(&'static str, Value<'static>)>,
+}
+
+impl<'a> Crossing<'a> {
+    pub(super) fn new(who: &'a Who<'a>, kind: RecordType, mut action: Action<'a>) -> Self {
+        action.taint |= who.taint;
+        Self {
+            who,
+            kind,
+            action,
+            bytes: None,
+            enters: false,
+            observed: false,
+            parents: Vec::new(),
+            file: None,
+            before: None,
+            guard: None,
+            why: None,
+            more: Vec::new(),
+        }
+    }
+}
+
+/// What came out, before it is written.
+struct Judged {
+    decision: Decision,
+    facts: Facts,
+    scan: Option<Scan>,
+    approval: Option<RecordId>,
+}
+
+impl Monitor {
+    /// Looks up, decides, records, and answers.
+    pub(super) fn cross(&self, crossing: Crossing<'_>) -> Result<Outcome> {
+        let settings = self.settings();
+        let session = self.session(crossing.who.session)?;
+        let mut session = held(&session);
+        self.cross_in(crossing, &settings, &mut session)
+    }
+
+    pub(super) fn cross_in(
+        &self,
+        mut crossing: Crossing<'_>,
+        settings: &Settings,
+        session: &mut Session,
+    ) -> Result<Outcome> {
+        let now = self.store.now();
+        let who = crossing.who;
+        let (direct, mut parents) = self.direct(&crossing, session);
+        let guard = session.guard();
+        let guard = crossing.guard.unwrap_or(&guard);
+        let mut scan = assess::scan(&crossing.action, &settings.detector, guard);
+        if let (Act::Receive, Some(text), Some(found)) =
+            (crossing.action.act, crossing.action.content, scan.as_mut())
+        {
+            crossing.more.push(session.heard(text, found, now, &settings.detector));
+        }
+        let around = Around { direct, ambient: session.ambient, approved: false };
+        let action = self.action_hash(&crossing);
+        let judged = self.judged(&crossing, around, scan, settings, action, now)?;
+        let Judged { decision, facts, scan, approval } = judged;
+
+        let category = alert::category(&facts, &decision);
+        let severity = alert::severity(&facts, &decision);
+        let passes = !matches!(decision.verdict, Verdict::Ask | Verdict::Deny);
+        let enters = passes && crossing.enters;
+        if !passes
+            && decision.verdict == Verdict::Deny
+            && let Some(outcome) =
+                self.summed(who, &decision, (category, severity), session)?
+        {
+            return Ok(outcome);
+        }
+        if passes && facts.surface == Surface::ControlPlane && facts.act != Act::Trust {
+            crossing.more.extend(self.keep_before(who)?);
+        }
+        let suggestion = suggestion(&decision, &crossing);
+        let tainted = !(facts.direct | facts.ambient).is_empty();
+        let content = self.content(&crossing)?;
+        let before = self.before(&crossing, passes && (tainted || is_memory(&facts)))?;
+        let sketch = (enters && !decision.taint.is_empty())
+            .then(|| self.sketch(&crossing))
+            .flatten();
+        if let Some(approval) = approval {
+            parents.push(approval);
+            crossing.more.push(("approval", Value::from(approval.to_string())));
+        }
+        let told = Told {
+            facts: &facts,
+            decision: &decision,
+            scan: scan.as_ref(),
+            category,
+            severity,
+            suggestion: suggestion.as_deref(),
+            action: action.0,
+            digest: settings.rules.digest(),
+            context: session.context,
+            content,
+            before,
+            sketch: sketch.as_ref().map(Sketch::to_base64),
+            more: std::mem::take(&mut crossing.more),
+        };
+        let kind = if passes { crossing.kind } else { RecordType::GuardDecision };
+        let workspace = who.workspace.to_string_lossy();
+        let mut event = Event::new(kind, who.principal, told.into_value());
+        event.taint = decision.taint.names().map(Into::into).collect();
+        event.parents = session.context.into_iter().chain(parents).collect();
+        event.agent = who.agent;
+        event.session = who.session;
+        event.workspace = &workspace;
+        let record = self.store.append(event)?.id;
+
+        held(&self.recent).add(record, decision.taint, who.session);
+        if enters {
+            session.entered(record, decision.taint, sketch);
+        }
+        if passes && facts.act.changes_file()
+            && let Some(file) = crossing.file
+        {
+            held(&self.writers).insert(file.path.clone(), record);
+        }
+        let text = (decision.verdict == Verdict::Redact)
+            .then(|| redacted(&crossing, scan.as_ref(), guard))
+            .flatten();
+        let mut outcome = Outcome {
+            record,
+            verdict: decision.verdict,
+            rule: decision.rule.into_owned(),
+            reason: decision.reason,
+            suggestion,
+            taint: decision.taint,
+            severity,
+            category,
+            text,
+            staged: crossing.file.and_then(|file| file.staged.clone()),
+            alerts: Vec::new(),
+        };
+        if outcome.verdict == Verdict::Ask {
+            outcome.suggestion = Some(format!(
+                "the owner can allow it with `wardkeep approvals approve {}`; then try again",
+                &record.to_string()[..12]
+            ));
+        }
+        if outcome.verdict == Verdict::Deny {
+            outcome.alerts.extend(self.after_denial(who, record, session)?);
+        }
+        if facts.act == Act::Reply && facts.scan != ScanVerdict::Clean {
+            outcome.alerts.push(self.contamination_of(who, record, session));
+        }
+        Ok(outcome)
+    }
+
+    /// Direct taint, and the parents that it comes from.
+    fn direct(&self, crossing: &Crossing<'_>, session: &Session) -> (Taint, Vec<RecordId>) {
+        let who = crossing.who;
+        let mut parents: Vec<RecordId> = Vec::new();
+        let mut direct = Taint::NONE;
+        for parent in who.parents.iter().chain(&crossing.parents) {
+            // Taint counts for all of them, however many are written down.
+            direct |= self.taint_from(*parent, who.session);
+            if parents.len() < PARENTS && !parents.contains(parent) {
+                parents.push(*parent);
+            }
+        }
+        let acts = matches!(
+            crossing.action.act,
+            Act::Write | Act::Change | Act::Send | Act::Call | Act::Install | Act::Reply
+        );
+        if acts && let Some(text) = crossing.action.content {
+            let before = crossing.before.as_deref().map(String::from_utf8_lossy);
+            for (record, taint) in session.repeats(text, before.as_deref().unwrap_or_default()) {
+                direct |= taint;
+                if parents.len() < PARENTS && !parents.contains(&record) {
+                    parents.push(record);
+                }
+            }
+            direct |= session.unrecognised();
+        }
+        (direct, parents)
+    }
+
+    /// The decision; where it is a question, the owner may have answered it already.
+    fn judged(
+        &self,
+        crossing: &Crossing<'_>,
+        around: Around,
+        scan: Option<Scan>,
+        settings: &Settings,
+        action: ActionHash,
+        now: Timestamp,
+    ) -> Result<Judged> {
+        let rules = &settings.rules;
+        let mut facts = assess::facts(&crossing.action, around, scan.as_ref());
+        if crossing.observed {
+            let decision = observed(&facts);
+            return Ok(Judged { decision, facts, scan, approval: None });
+        }
+        let mut decision = decide::judge(&facts, rules);
+        let mut approval = None;
+        if decision.verdict == Verdict::Ask {
+            // The answer to a question that cannot be looked up is no.
+            if let Some(grant) = self.approvals.take(action, crossing.who.session, now)? {
+                facts.approved = true;
+                let mut cleared = facts.clone();
+                cleared.direct = cleared.direct.without(grant.declassifies);
+                cleared.ambient = cleared.ambient.without(grant.declassifies);
+                let taint = decision.taint;
+                decision = decide::judge(&cleared, rules);
+                decision.taint |= taint;
+                approval = Some(grant.record);
+            }
+        }
+        if let Some(denial) = crossing.file.and_then(|file| file.denial.as_ref())
+            && matches!(decision.verdict, Verdict::Deny | Verdict::Stage)
+        {
+            decision.reason = format!("{} ({})", denial.why, decision.rule);
+        } else if let Some(why) = &crossing.why
+            && decision.verdict != Verdict::Allow
+        {
+            decision.reason = format!("{} {why}", decision.reason);
+        }
+        Ok(Judged { decision, facts, scan, approval })
+    }
+
+    fn action_hash(&self, crossing: &Crossing<'_>) -> ActionHash {
+        let action = &crossing.action;
+        let content = crossing.bytes.or(action.content.map(str::as_bytes));
+        let key = ActionKey {
+            principal: action.principal,
+            surface: action.surface,
+            act: action.act,
+            subject: action.subject,
+            content: content.map(sha256),
+            workspace: &crossing.who.workspace.to_string_lossy(),
+        };
+        key.hash()
+    }
+
+    fn content(&self, crossing: &Crossing<'_>) -> Result<Option<Digest>> {
+        let action = &crossing.action;
+        let Some(bytes) = crossing.bytes.or(action.content.map(str::as_bytes)) else {
+            return Ok(None);
+        };
+        let kept = self.config.capture && bytes.len() <= KEPT;
+        if kept {
+            self.store.put_blob(bytes)?;
+        }
+        Ok(Some(Digest { sha256: sha256(bytes), bytes: bytes.len() as u64, kept }))
+    }
+
+    /// What the file held before a change, kept where that may have to be undone.
+    fn before(&self, crossing: &Crossing<'_>, keep: bool) -> Result<Option<Option<Digest>>> {
+        if crossing.file.is_none() || !crossing.action.act.changes_file() {
+            return Ok(None);
+        }
+        let Some(bytes) = &crossing.before else { return Ok(Some(None)) };
+        if keep {
+            self.store.put_blob(bytes)?;
+        }
+        Ok(Some(Some(Digest { sha256: sha256(bytes), bytes: bytes.len() as u64, kept: keep })))
+    }
+
+    fn sketch(&self, crossing: &Crossing<'_>) -> Option<Sketch> {
+        crossing.action.content.map(|text| Sketch::of(text, &self.sketch_key))
+    }
+
+    /// In a flood, a denial that gets no record of its own.
+    fn summed(
+        &self,
+        who: &Who<'_>,
+        decision: &Decision,
+        (category, severity): (Option<Category>, Severity),
+        session: &mut Session,
+    ) -> Result<Option<Outcome>> {
+        let mut alerts = Vec::new();
+        let record = match session.flood.note(&decision.rule, self.store.now()) {
+            Noted::Single => return Ok(None),
+            Noted::Begins => {
+                let message = format!(
+                    "Session {} was denied more than {} times in a minute; further denials are \
+                     summed up.",
+                    who.session,
+                    super::flood::SINGLE
+                );
+                let alert = self.alert(
+                    who,
+                    "RateLimitExceeded",
+                    (Category::RateLimit, Severity::Critical),
+                    message,
+                    None,
+                    None,
+                )?;
+                let record = alert.record;
+                alerts.push(alert);
+                record
+            }
+            Noted::Counted => None,
+            Noted::Due(sum) => Some(self.write_sum(who, &sum)?),
+        };
+        if let Some(record) = record {
+            session.summary = Some(record);
+        }
+        Ok(Some(Outcome {
+            record: session.summary.unwrap_or(RecordId::ZERO),
+            verdict: decision.verdict,
+            rule: decision.rule.clone().into_owned(),
+            reason: decision.reason.clone(),
+            suggestion: None,
+            taint: decision.taint,
+            severity,
+            category,
+            text: None,
+            staged: None,
+            alerts,
+        }))
+    }
+
+    pub(super) fn write_sum(&self, who: &Who<'_>, sum: &Sum) -> Result<RecordId> {
+        let rules: Vec<(String, u64)> =
+            sum.rules.iter().map(|(rule, count)| (rule.clone(), *count)).collect();
+        let mut counted = wardkeep_evidence::json::Object::default();
+        for (rule, count) in rules {
+            counted.push(rule, Value::from(count));
+        }
+        let content = Value::from([
+            ("kind", Value::from("flood")),
+            ("v", Value::from(1u64)),
+            ("count", Value::from(sum.count)),
+            ("from", Value::from(sum.from.to_string())),
+            ("to", Value::from(sum.to.to_string())),
+            ("rules", Value::Object(counted)),
+            ("category", Value::from(Category::RateLimit.as_str())),
+            ("severity", Value::from(Severity::High.as_str())),
+            ("verdict", Value::from(Verdict::Deny.as_str())),
+        ]);
+        self.note(who, Principal::Sys, content)
+    }
+
+    /// Raises an alert.
+    pub(super) fn alert(
+        &self,
+        who: &Who<'_>,
+        name: &'static str,
+        (category, severity): (Category, Severity),
+        message: String,
+        suggestion: Option<String>,
+        about: Option<RecordId>,
+    ) -> Result<Alert> {
+        let mut content = wardkeep_evidence::json::Object::from([
+            ("kind", Value::from("alert")),
+            ("v", Value::from(1u64)),
+            ("alert", Value::from(name)),
+            ("category", Value::from(category.as_str())),
+            ("severity", Value::from(severity.as_str())),
+            ("message", Value::from(message.clone())),
+            ("blocked", Value::from(true)),
+        ]);
+        if let Some(suggestion) = suggestion {
+            content.push("suggestion", Value::from(suggestion));
+        }
+        if let Some(about) = about {
+            content.push("about", Value::from(about.to_string()));
+        }
+        let workspace = who.workspace.to_string_lossy();
+        let mut event =
+            Event::new(RecordType::GuardDecision, Principal::Sys, Value::Object(content));
+        event.agent = who.agent;
+        event.session = who.session;
+        event.workspace = &workspace;
+        event.parents = about.into_iter().collect();
+        let record = self.store.append(event)?.id;
+        Ok(Alert { record: Some(record), name, severity, message })
+    }
+
+    /// Writes one of the monitor's own acts down.
+    pub(super) fn note(
+        &self,
+        who: &Who<'_>,
+        principal: Principal,
+        content: Value<'static>,
+    ) -> Result<RecordId> {
+        let workspace = who.workspace.to_string_lossy();
+        let mut event = Event::new(RecordType::GuardDecision, principal, content);
+        event.agent = who.agent;
+        event.session = who.session;
+        event.workspace = &workspace;
+        Ok(self.store.append(event)?.id)
+    }
+
+}
+
+fn is_memory(facts: &Facts) -> bool {
+    facts.file.as_ref().is_some_and(|file| file.memory)
+}
+
+/// What has happened is told as it is: nothing is stopped any more.
+fn observed(facts: &Facts) -> Decision {
+    let reason = match facts.scan {
+        ScanVerdict::Clean => "It was said in the session.",
+        _ => "It was said in the session, and looks like an attack.",
+    };
+    Decision {
+        verdict: Verdict::Allow,
+        rule: "session-observed".into(),
+        reason: reason.to_owned(),
+        hits: Vec::new(),
+        taint: facts.taint(),
+    }
+}
+
+/// The text without what was found.
+fn redacted(crossing: &Crossing<'_>, scan: Option<&Scan>, guard: &OutputGuard) -> Option<String> {
+    let text = crossing.action.content?;
+    if crossing.action.act == Act::Reply {
+        return Some(guard.redact(text));
+    }
+    let mut spans: Vec<(usize, usize)> =
+        scan?.findings.iter().map(|finding| (finding.span.start, finding.span.end)).collect();
+    spans.sort_unstable();
+    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
+    for (start, end) in spans {
+        // A sentence that was found is withheld to its end.
+        let end = text.get(end..).map_or(text.len(), |rest| {
+            rest.find(['.', '\n', '!', '?', '。']).map_or(text.len(), |stop| end + stop)
+        });
+        if end <= at {
+            continue;
+        }
+        let start = start.max(at);
+        out.push_str(text.get(at..start).unwrap_or_default());
+        out.push_str(wardkeep_detect::leak::WITHHELD);
+        at = end;
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    Some(out)
+}
+
+/// What to do next.
+fn suggestion(decision: &Decision, crossing: &Crossing<'_>) -> Option<String> {
+    if matches!(decision.verdict, Verdict::Deny | Verdict::Stage)
+        && let Some(denial) = crossing.file.and_then(|file| file.denial.as_ref())
+    {
+        return Some(denial.next.clone());
+    }
+    let text = match (decision.verdict, decision.rule.as_ref()) {
+        (Verdict::Allow, _) => return None,
+        (Verdict::Ask, _) => "see `wardkeep approvals list`; the owner decides",
+        (Verdict::Redact, _) => "the parts that were found were withheld",
+        (Verdict::Stage, _) => "write it to the staging folder; the owner applies it",
+        (Verdict::Deny, "mi-deny-tainted") => {
+            "keep it out of memory, or let the owner write it; what came from outside stays there"
+        }
+        (Verdict::Deny, "cpi-deny-tainted" | "skill-deny-tainted") => {
+            "let the owner make this change; the session has read something that wants it made"
+        }
+        (Verdict::Deny, rule) if rule.starts_with("net-") => {
+            "add the host to `allowed_domains` in config.toml and sign it, if it is meant"
+        }
+        (Verdict::Deny, rule) if rule.starts_with("fs-") => {
+            "let the owner read it, or allow the file in config.toml and sign it"
+        }
+        (Verdict::Deny, "output-leak-detected") => "answer without quoting the prompt",
+        (Verdict::Deny, _) => "see `wardkeep log` for what led to it",
+    };
+    Some(text.to_owned())
+}

@@ -1,0 +1,337 @@
+//! What a session has seen: taint, what it came from, and what may be repeated of it.
+//!
+//! All of it is told by the session's records, so that it is found again after a restart.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use wardkeep_detect::finding::{Scan, Verdict as ScanVerdict};
+use wardkeep_detect::leak::OutputGuard;
+use wardkeep_detect::scan::Detector;
+use wardkeep_evidence::hash::RecordId;
+use wardkeep_evidence::json::{Object, Value};
+use wardkeep_evidence::record::{Payload, Record, RecordType};
+use wardkeep_evidence::time::Timestamp;
+use wardkeep_guard::conversation::{Conversation, Signal};
+use wardkeep_guard::overlap::{Sketch, Sketches};
+use wardkeep_guard::taint::Taint;
+
+use super::flood::Flood;
+use super::taints::known_of;
+use super::{Monitor, MonitorError, Result, Who, held};
+use crate::index::Filter;
+use crate::journal::parse_line;
+
+/// Sessions that are kept in memory; others are read again when they go on.
+const MOST: usize = 1024;
+/// Records of a session that are read when it goes on.
+const READ: u32 = 4096;
+/// Sessions that one may descend from.
+const DEPTH: usize = 8;
+/// Texts that a session can hand on to those that descend from it.
+const KEPT: usize = 4096;
+
+/// A scan that found nothing.
+const NOTHING: Scan = Scan { verdict: ScanVerdict::Clean, score: 0.0, findings: Vec::new() };
+
+/// A session in memory.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Taint of everything that it has seen.
+    pub(super) ambient: Taint,
+    /// The last record that entered the model's context.
+    pub(super) context: Option<RecordId>,
+    /// The first of those that looked like an attack.
+    pub(super) suspect: Option<RecordId>,
+    pub(super) flood: Flood,
+    /// The newest record that sums denials up.
+    pub(super) summary: Option<RecordId>,
+    sketches: Sketches,
+    // The same, record by record, for those that descend from it.
+    seen: Vec<(RecordId, Taint, Arc<Sketch>)>,
+    // Taint of what was seen and cannot be recognised.
+    unknown: Taint,
+    conversation: Conversation,
+    // While it is read from its records.
+    signals: Vec<Signal>,
+    guard: Arc<OutputGuard>,
+    /// The registration of its prompt.
+    pub(super) prompt: Option<RecordId>,
+    // The same, while it is read from its records.
+    profile: Option<(RecordId, String)>,
+}
+
+impl Session {
+    /// One that has seen nothing.
+    pub(super) fn new(key: &[u8; 32]) -> Self {
+        Self {
+            ambient: Taint::NONE,
+            context: None,
+            suspect: None,
+            flood: Flood::default(),
+            summary: None,
+            sketches: Sketches::new(key),
+            seen: Vec::new(),
+            unknown: Taint::NONE,
+            conversation: Conversation::default(),
+            signals: Vec::new(),
+            guard: Arc::new(OutputGuard::new()),
+            prompt: None,
+            profile: None,
+        }
+    }
+}
+
+/// The sessions in memory, the one used last at the end.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    open: HashMap<String, (u64, Arc<Mutex<Session>>)>,
+    used: u64,
+}
+
+impl Sessions {
+    fn get(&mut self, name: &str) -> Option<Arc<Mutex<Session>>> {
+        self.used += 1;
+        let (used, session) = self.open.get_mut(name)?;
+        *used = self.used;
+        Some(Arc::clone(session))
+    }
+
+    /// Adds one; gives back one that was let go.
+    fn add(&mut self, name: &str, session: Arc<Mutex<Session>>) -> Option<(String, Session)> {
+        self.used += 1;
+        self.open.insert(name.to_owned(), (self.used, session));
+        if self.open.len() <= MOST {
+            return None;
+        }
+        let idle = self.open.iter().filter(|(_, (_, session))| Arc::strong_count(session) == 1);
+        let oldest = idle.min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone())?;
+        let (_, session) = self.open.remove(&oldest)?;
+        Some((oldest, Arc::into_inner(session)?.into_inner().ok()?))
+    }
+
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (String, Arc<Mutex<Session>>)> {
+        self.open.drain().map(|(name, (_, session))| (name, session))
+    }
+}
+
+impl Session {
+    /// Something entered the model's context.
+    pub(super) fn entered(&mut self, record: RecordId, taint: Taint, sketch: Option<Sketch>) {
+        self.ambient |= taint;
+        self.context = Some(record);
+        if taint.intersects(Taint::INJECTION_SUSPECT) && self.suspect.is_none() {
+            self.suspect = Some(record);
+        }
+        if let Some(sketch) = sketch {
+            self.keep(record, taint, Arc::new(sketch));
+        }
+    }
+
+    fn keep(&mut self, record: RecordId, taint: Taint, sketch: Arc<Sketch>) {
+        if self.sketches.add(record, taint, &sketch) && self.seen.len() < KEPT {
+            self.seen.push((record, taint, sketch));
+        } else {
+            self.unknown |= taint;
+        }
+    }
+
+    /// What a text repeats of what was seen, beyond what stood in its place before.
+    pub(super) fn repeats(&self, text: &str, before: &str) -> Vec<(RecordId, Taint)> {
+        let found = self.sketches.overlaps_added(text, before);
+        found.into_iter().map(|overlap| (overlap.record, overlap.taint)).collect()
+    }
+
+    /// Taint of what was seen and cannot be recognised: anything may repeat it.
+    pub(super) fn unrecognised(&self) -> Taint {
+        self.unknown | self.sketches.forgotten()
+    }
+
+    /// A message of the conversation: what it adds up to with those before it.
+    pub(super) fn heard(
+        &mut self,
+        text: &str,
+        scan: &mut Scan,
+        now: Timestamp,
+        detector: &Detector,
+    ) -> (&'static str, Value<'static>) {
+        let now = u64::try_from(now.unix()).unwrap_or(0);
+        let turn = self.conversation.receive(now, text, scan, detector);
+        *scan = turn.complete(std::mem::replace(scan, NOTHING));
+        ("signal", Value::from(turn.signal.to_string()))
+    }
+
+    pub(super) fn guard(&self) -> Arc<OutputGuard> {
+        Arc::clone(&self.guard)
+    }
+
+    pub(super) fn set_guard(&mut self, guard: OutputGuard, record: RecordId) {
+        self.guard = Arc::new(guard);
+        self.prompt = Some(record);
+    }
+
+    /// Takes over what another session has seen.
+    pub(super) fn inherit(&mut self, other: &Self) {
+        self.ambient |= other.ambient;
+        self.context = self.context.or(other.context);
+        self.suspect = self.suspect.or(other.suspect);
+        self.unknown |= other.unrecognised();
+        for (record, taint, sketch) in &other.seen {
+            self.keep(*record, *taint, Arc::clone(sketch));
+        }
+    }
+
+    /// Takes a record of its past in.
+    fn recall(&mut self, record: &Record<'_>, key_stays: bool) {
+        let Payload::Inline(Value::Object(content)) = &record.payload else { return };
+        let text = |key: &str| content.get(key).and_then(Value::as_str);
+        let known = known_of(record);
+        match text("kind") {
+            Some("decision") => {}
+            Some("prompt") => {
+                self.profile = text("profile").map(|hash| (record.id, hash.to_owned()));
+                return;
+            }
+            _ => return,
+        }
+        self.ambient |= Taint::from_names(strings(content, "ambient"));
+        if self.context.is_none() {
+            self.context = text("context").and_then(RecordId::from_hex);
+        }
+        if let Some(signal) = text("signal").and_then(|text| text.parse::<Signal>().ok()) {
+            self.signals.push(signal);
+        }
+        if !enters(record.kind, text("act")) {
+            return;
+        }
+        let sketch = text("sketch").and_then(|text| Sketch::from_base64(text).ok());
+        let sketch = sketch.filter(|_| key_stays);
+        // What cannot be compared may be repeated by anything.
+        if sketch.is_none() && content.get("content").is_some() {
+            self.unknown |= known.taint;
+        }
+        self.entered(record.id, known.taint, sketch);
+    }
+
+    /// Ends a recollection.
+    fn recalled(&mut self) {
+        self.conversation = Conversation::from_signals(std::mem::take(&mut self.signals));
+    }
+}
+
+/// Whether what a record tells of entered the model's context.
+fn enters(kind: RecordType, act: Option<&str>) -> bool {
+    match kind {
+        RecordType::SessionStart
+        | RecordType::ToolResult
+        | RecordType::FileRead
+        | RecordType::SkillVerification => true,
+        RecordType::SessionMessage => act == Some("receive"),
+        _ => false,
+    }
+}
+
+pub(super) fn strings<'a>(content: &'a Object<'_>, key: &str) -> impl Iterator<Item = &'a str> {
+    let values = match content.get(key) {
+        Some(Value::Array(values)) => values.as_slice(),
+        _ => &[],
+    };
+    values.iter().filter_map(Value::as_str)
+}
+
+impl Monitor {
+    /// A session, from memory or from its records.
+    pub(super) fn session(&self, name: &str) -> Result<Arc<Mutex<Session>>> {
+        if name.is_empty() || name.len() > 256 || name.chars().any(char::is_control) {
+            return Err(MonitorError::Session(wardkeep_evidence::check::printable(name)));
+        }
+        if let Some(session) = held(&self.sessions).get(name) {
+            return Ok(session);
+        }
+        let session = self.read_session(name, DEPTH)?;
+        let mut sessions = held(&self.sessions);
+        // Another thread may have been faster.
+        if let Some(session) = sessions.get(name) {
+            return Ok(session);
+        }
+        let session = Arc::new(Mutex::new(session));
+        let gone = sessions.add(name, Arc::clone(&session));
+        drop(sessions);
+        if let Some((name, mut gone)) = gone {
+            self.settle(&name, &mut gone)?;
+        }
+        Ok(session)
+    }
+
+    fn read_session(&self, name: &str, depth: usize) -> Result<Session> {
+        let folder = self.store.journal().folder();
+        let filter = Filter { session: Some(name.to_owned()), ..Filter::default() };
+        let places = {
+            let mut index = held(&self.index);
+            index.catch_up(folder, &mut |_| {})?;
+            index.newest(&filter, READ)?
+        };
+        let mut session = Session::new(&self.sketch_key);
+        let cut = places.len() >= READ as usize;
+        for place in places.into_iter().rev() {
+            let read = folder.read_line(place).map_err(crate::store::StoreError::from)?;
+            let line = parse_line(&read)
+                .filter(|line| line.record.compute_id(&mut Vec::new()) == line.record.id)
+                .filter(|line| line.record.meta_str("session") == Some(name));
+            let Some(line) = line else {
+                // A line that does not hold what the index says may have been anything.
+                session.ambient = Taint::ALL;
+                session.unknown = Taint::ALL;
+                continue;
+            };
+            if let Some(parent) = inherited(&line.record)
+                && depth > 0
+                && parent != name
+            {
+                session.inherit(&self.read_session(parent, depth - 1)?);
+            }
+            session.recall(&line.record, self.key_stays);
+            self.recall_denial(&line.record);
+        }
+        if cut {
+            session.unknown |= session.ambient;
+        }
+        session.recalled();
+        if let Some((record, hash)) = session.profile.take() {
+            // Without it, what all agents have in common is still watched for.
+            let guard = self.guard_of(&hash).unwrap_or_default();
+            session.set_guard(guard, record);
+        }
+        Ok(session)
+    }
+
+    /// Writes down what a session still has to tell.
+    pub(super) fn settle(&self, name: &str, session: &mut Session) -> Result<()> {
+        if let Some(sum) = session.flood.take() {
+            let who = Who::new(
+                name.split(':').next().unwrap_or_default(),
+                name,
+                std::path::Path::new(""),
+                wardkeep_evidence::record::Principal::Sys,
+            );
+            self.write_sum(&who, &sum)?;
+        }
+        Ok(())
+    }
+}
+
+/// The session that one descends from.
+fn inherited<'a>(record: &'a Record<'_>) -> Option<&'a str> {
+    let Payload::Inline(Value::Object(content)) = &record.payload else { return None };
+    content.get("inherits").and_then(Value::as_str)
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let open: Vec<_> = held(&self.sessions).drain().collect();
+        for (name, session) in open {
+            // Nobody is left to tell of a failure.
+            let _ = self.settle(&name, &mut held(&session));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What the owner's signed configuration says to the guards.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use serde::Deserialize;
+use wardkeep_detect::allow::Allowed;
+use wardkeep_detect::rules::OwnRule;
+use wardkeep_detect::scan::Detector;
+use wardkeep_guard::files::{FilesConfig, SensitiveFiles};
+use wardkeep_guard::network::{Egress, EgressConfig};
+use wardkeep_guard::rules::Rules;
+use wardkeep_policy::config::Config;
+use wardkeep_policy::signed_set::SetState;
+use wardkeep_policy::store::{CONFIG_FILE, PolicyStore};
+
+/// What decisions are made with.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) detector: Detector,
+    pub(super) sensitive: SensitiveFiles,
+    pub(super) egress: Egress,
+    pub(super) rules: Rules,
+    /// What could not be used, for `status` and records.
+    pub(super) problems: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Parts {
+    detect: Detect,
+    guard: Guard,
+    egress: Option<EgressConfig>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Detect {
+    rule: Vec<OwnRule>,
+    allow: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Guard {
+    files: FilesConfig,
+}
+
+/// When the files of the configuration last changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp([Option<(u64, u64, i64, i64)>; 4]);
+
+impl Stamp {
+    pub(super) fn of(policy: &PolicyStore) -> Self {
+        let of = |path: &Path| {
+            let data = std::fs::symlink_metadata(path).ok()?;
+            Some((data.ino(), data.size(), data.mtime(), data.mtime_nsec()))
+        };
+        let state = policy.state();
+        Self([
+            of(&policy.config_path()),
+            of(&policy.signed_path()),
+            of(&state.join("rules.cedar")),
+            of(&state.join("rules")),
+        ])
+    }
+}
+
+/// Reads the configuration. What loosens holds only where it is signed; rules only tighten, so
+/// they hold as they stand.
+pub(super) fn load(policy: &PolicyStore) -> Settings {
+    let mut problems = Vec::new();
+    let set = policy.settings().set;
+    let signed = set.state == SetState::Valid;
+    let parts = match set.files.get(CONFIG_FILE).map(|bytes| Config::parse(bytes)) {
+        None => Parts::default(),
+        Some(Err(error)) => {
+            problems.push(error.to_string());
+            Parts::default()
+        }
+        Some(Ok(config)) => toml::Value::Table(config.rest).try_into().unwrap_or_else(|error| {
+            problems.push(format!("config.toml: {error}"));
+            Parts::default()
+        }),
+    };
+    let mut parts = parts;
+    if !signed {
+        parts = parts.only_what_tightens(&mut problems);
+    }
+    let key = policy.key().ok().map(|key| key.derive("allowed findings"));
+    let mut detector = Detector::new();
+    if let Some(key) = key {
+        match Allowed::new(key, parts.detect.allow.iter().map(String::as_str)) {
+            Ok(allowed) => detector = detector.with_allowed(allowed),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    if !parts.detect.rule.is_empty() {
+        detector = match detector.with_rules(&parts.detect.rule) {
+            Ok(detector) => detector,
+            Err(error) => {
+                problems.push(error.to_string());
+                Detector::new()
+            }
+        };
+    }
+    let rules = crate::rules::in_force(&set);
+    problems.extend(rules.problems().iter().map(|problem| problem.summary()));
+    let sensitive = SensitiveFiles::new(&parts.guard.files).unwrap_or_else(|error| {
+        problems.push(error.to_string());
+        SensitiveFiles::default()
+    });
+    let egress = parts.egress.unwrap_or_default();
+    let egress = Egress::new(&egress).unwrap_or_else(|error| {
+        problems.push(error.to_string());
+        closed()
+    });
+    Settings { detector, sensitive, egress, rules, problems }
+}
+
+/// Where nobody may go anywhere: what holds while the owner's list cannot be read.
+fn closed() -> Egress {
+    let config = EgressConfig { allowed_domains: vec![NOWHERE.to_owned()], ..EgressConfig::default() };
+    Egress::new(&config).unwrap_or_default()
+}
+
+/// A name that nothing has.
+const NOWHERE: &str = "nowhere.invalid";
+
+impl Parts {
+    /// What an unsigned configuration may say: only what tightens.
+    fn only_what_tightens(self, problems: &mut Vec<String>) -> Self {
+        let egress = self.egress.map(|given| {
+            let default = EgressConfig::default();
+            let mut tight = given;
+            tight.blocked_domains.extend(default.blocked_domains);
+            tight.blocked_ip_ranges.extend(default.blocked_ip_ranges);
+            tight.flag_patterns.extend(default.flag_patterns);
+            tight.max_payload_size = tight.max_payload_size.min(default.max_payload_size);
+            if !tight.allowed_domains.is_empty() {
+                // Others than these may not be asked; whether these may, only a signature says.
+                problems.push(
+                    "`allowed_domains` is not signed, so that no host is allowed: run \
+                     `wardkeep config sign`"
+                        .to_owned(),
+                );
+                tight.allowed_domains = vec![NOWHERE.to_owned()];
+            }
+            tight
+        });
+        let files = FilesConfig { allowed: Vec::new(), ..self.guard.files };
+        Self {
+            detect: Detect { allow: Vec::new(), ..self.detect },
+            guard: Guard { files },
+            egress,
+        }
+    }
+}
