@@ -333,6 +333,12 @@ mod tests {
     }
 
     #[test]
+    fn a_range_that_is_named_twice_counts_once() {
+        assert!(!open(&["52.0.0.0/8", "52.0.0.0/8", "52.1.0.0/16"]));
+        assert!(open(&["52.0.0.0/8", "53.0.0.0/8"]));
+    }
+
+    #[test]
     fn the_reason_is_safe_to_show() {
         let trust = check_proxy_trust(&["*\u{1b}[2J"], "g\u{1b}]0;x\u{7}");
         assert!(trust.open);
