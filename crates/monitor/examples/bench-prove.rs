@@ -44,6 +44,29 @@ fn main() {
     measure(&reader);
 }
 
+/// Wall time, and CPU time of all threads: on a busy machine only the latter can be compared.
+struct Watch(Instant, f64);
+
+impl Watch {
+    fn start() -> Self {
+        Self(Instant::now(), cpu_seconds())
+    }
+}
+
+impl std::fmt::Display for Watch {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:.1?} ({:.2} s CPU)", self.0.elapsed(), cpu_seconds() - self.1)
+    }
+}
+
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let behind = text.rsplit(") ").next().unwrap_or_default();
+    // User and system time in hundredths, the 12th and 13th behind the name.
+    let times = behind.split(' ').skip(11).take(2);
+    times.filter_map(|time| time.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
 fn now() -> i64 {
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(0)
@@ -57,7 +80,7 @@ fn fill(folder: &Path, records: u64) {
         Timestamp::from_unix(ticks.load(Ordering::Relaxed)).expect("this century")
     });
     let store = Store::open(folder, StoreConfig::new(clock)).expect("a store");
-    let start = Instant::now();
+    let start = Watch::start();
     let root = append(&store, 0, 0, &[], None);
     std::thread::scope(|scope| {
         for session in 0..SESSIONS {
@@ -75,10 +98,7 @@ fn fill(folder: &Path, records: u64) {
             });
         }
     });
-    println!(
-        "filling a log with {records} records by {SESSIONS} threads took {:?}",
-        start.elapsed()
-    );
+    println!("filling a log with {records} records by {SESSIONS} threads took {}", start);
 }
 
 /// What an agent does: mostly it calls tools, one action in fifty is denied.
@@ -161,11 +181,11 @@ fn measure(reader: &StoreReader) {
         std::fs::metadata(reader.path().join(format!("index.sqlite{suffix}")))
             .map_or(0, |metadata| metadata.len())
     };
-    let start = Instant::now();
+    let start = Watch::start();
     let count = Index::rebuild(reader.path(), reader.folder(), &mut |_| {}).expect("an index");
     println!(
-        "index of {count} records: {:?}, {} MB (and {} MB beside it)",
-        start.elapsed(),
+        "index of {count} records: {}, {} MB (and {} MB beside it)",
+        start,
         sizes("") >> 20,
         (sizes("-wal") + sizes("-shm")) >> 20
     );
@@ -173,12 +193,12 @@ fn measure(reader: &StoreReader) {
     let at = Timestamp::from_unix(now()).expect("this century");
     let mut asked = Query { asked: Asked::default(), limit: 20, full: false };
     let run = |what: &str, query: &Query| {
-        let start = Instant::now();
+        let start = Watch::start();
         let report =
             prove(reader, &Trust::default(), query, at, threads, &mut |_| {}).expect("a report");
         println!(
-            "prove, {what}: {:?}; read {} of {} records, {} seals, valid {}, {} blocked, {}",
-            start.elapsed(),
+            "prove, {what}: {}; read {} of {} records, {} seals, valid {}, {} blocked, {}",
+            start,
             report.health.verified_now,
             report.health.records,
             report.health.seals.as_ref().map_or(0, |seals| seals.seals),
@@ -199,18 +219,13 @@ fn measure(reader: &StoreReader) {
     let last = report.alerts.last().and_then(|notice| notice.time.parse().ok());
     asked.asked = Asked { since: last, ..Asked::default() };
     run("since the last alerts", &asked);
-    let start = Instant::now();
-    println!("page: {} bytes in {:?}", page(&report, None).len(), start.elapsed());
+    let start = Watch::start();
+    println!("page: {} bytes in {}", page(&report, None).len(), start);
 
     let index = Index::open(reader.path()).expect("an index");
-    let start = Instant::now();
+    let start = Watch::start();
     let open = notices::list(reader, &index, &Asked::default(), false, 50).expect("notices");
-    println!(
-        "notifications: {} and {} more in {:?}",
-        open.notices.len(),
-        open.more,
-        start.elapsed()
-    );
+    println!("notifications: {} and {} more in {}", open.notices.len(), open.more, start);
     let mut root = None;
     scan(reader.folder(), Position::START, |_, text| {
         root = parse_line(text).map(|line| line.record.id);
@@ -220,32 +235,27 @@ fn measure(reader: &StoreReader) {
     let root = root.expect("a record");
     for (what, direct) in [("all edges", false), ("direct edges", true)] {
         let walk = Walk { direction: Direction::Forward, direct };
-        let start = Instant::now();
+        let start = Watch::start();
         let found = contamination(reader, &index, root, walk, 100).expect("a closure");
         println!(
-            "contamination over {what}: {} records, {} files and {} more in {:?}",
+            "contamination over {what}: {} records, {} files and {} more in {}",
             found.records,
             found.files.len(),
             found.more.files,
-            start.elapsed()
+            start
         );
     }
     let walk = Walk { direction: Direction::Forward, direct: false };
     let closure = Closure::of(reader, &index, root, walk).expect("a closure");
-    let start = Instant::now();
+    let start = Watch::start();
     let graph = Graph::of(reader, &index, &closure).expect("a graph");
-    println!(
-        "graph: {} nodes, {} bytes in {:?}",
-        graph.nodes.len(),
-        svg(&graph, "x").len(),
-        start.elapsed()
-    );
-    let start = Instant::now();
+    println!("graph: {} nodes, {} bytes in {}", graph.nodes.len(), svg(&graph, "x").len(), start);
+    let start = Watch::start();
     let plan = restore_plan(reader, &index, &closure).expect("a plan");
-    println!("plan: {} files in {:?}", plan.restore.len(), start.elapsed());
-    let start = Instant::now();
+    println!("plan: {} files in {}", plan.restore.len(), start);
+    let start = Watch::start();
     let newest = report.alerts.first().map(|notice| notice.record).expect("an alert");
     let walk = Walk { direction: Direction::Backward, direct: false };
     let found = contamination(reader, &index, newest, walk, 100).expect("a closure");
-    println!("backward from the newest alert: {} records in {:?}", found.records, start.elapsed());
+    println!("backward from the newest alert: {} records in {}", found.records, start);
 }

@@ -117,15 +117,12 @@ impl Closure {
     }
 
     fn walk_forward(&mut self, index: &Index) -> Result<(), IndexError> {
-        // Few are looked up one by one; for many, all edges behind the start are read in order.
-        const FEW: usize = 2_000;
-        const CHILDREN: u32 = 10_000;
         let mut open = vec![self.start];
         let mut looked = 0;
         while let Some(parent) = open.pop() {
-            let children = index.children(parent, CHILDREN)?;
+            let children = index.children(parent, FEW + 1)?;
             looked += 1 + children.len();
-            if looked > FEW {
+            if looked > FEW as usize {
                 return self.sweep_forward(index);
             }
             for (child, ambient) in children {
@@ -139,7 +136,7 @@ impl Closure {
 
     /// A parent stands before its child, so one pass in the order of the children finds all.
     fn sweep_forward(&mut self, index: &Index) -> Result<(), IndexError> {
-        index.each_edge(self.start, |child, parent, ambient| {
+        index.each_edge(self.start, false, |child, parent, ambient| {
             if child > parent && self.follows(ambient) && self.members.contains(parent) {
                 self.members.insert(child);
             }
@@ -148,8 +145,14 @@ impl Closure {
 
     fn walk_backward(&mut self, index: &Index) -> Result<(), IndexError> {
         let mut open = vec![self.start];
+        let mut looked = 0;
         while let Some(child) = open.pop() {
-            for (parent, ambient) in index.parents(child, u32::MAX)? {
+            let parents = index.parents(child, FEW + 1)?;
+            looked += 1 + parents.len();
+            if looked > FEW as usize {
+                return self.sweep_backward(index);
+            }
+            for (parent, ambient) in parents {
                 if child > parent && self.follows(ambient) && self.members.insert(parent) {
                     open.push(parent);
                 }
@@ -157,7 +160,19 @@ impl Closure {
         }
         Ok(())
     }
+
+    /// The same from the start back.
+    fn sweep_backward(&mut self, index: &Index) -> Result<(), IndexError> {
+        index.each_edge(self.start, true, |child, parent, ambient| {
+            if child > parent && self.follows(ambient) && self.members.contains(child) {
+                self.members.insert(parent);
+            }
+        })
+    }
 }
+
+/// So many edges are looked up one by one; for more, all of them are read in order.
+const FEW: u32 = 20_000;
 
 /// No journal of so many bytes has more records: a line holds four hashes at least.
 fn limit(reader: &StoreReader) -> Result<u64, JournalError> {

@@ -301,18 +301,21 @@ impl Index {
         self.collect(&mut statement, params![signed(child), limit], edge)
     }
 
-    /// Hands every edge to a child behind `first` to `each`, by child: child, parent, ambient.
+    /// Hands every edge to a child behind `first` to `each`, by child: child, parent, ambient. Going
+    /// `back`, every edge to `first` and to children before it, the last child first.
     ///
     /// # Errors
     /// When SQLite refuses.
     pub(crate) fn each_edge(
         &self,
         first: u64,
+        back: bool,
         mut each: impl FnMut(u64, u64, bool),
     ) -> Result<(), IndexError> {
         let failed = |error| self.failed(error);
+        let among = if back { "<= ?1 ORDER BY child DESC" } else { "> ?1 ORDER BY child" };
         let mut statement =
-            self.ask("SELECT child, parent, ambient FROM edges WHERE child > ?1 ORDER BY child")?;
+            self.ask(&format!("SELECT child, parent, ambient FROM edges WHERE child {among}"))?;
         let mut rows = statement.query([signed(first)]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             let child: i64 = row.get(0).map_err(failed)?;

@@ -185,7 +185,7 @@ impl Graph {
             };
         }
         let mut edges = std::collections::BTreeSet::new();
-        index.each_edge(first, |child, parent, ambient| {
+        index.each_edge(first, false, |child, parent, ambient| {
             if ambient && closure.walk().direct {
                 return;
             }
