@@ -441,7 +441,7 @@ fn rollback_status(
         status.more_messages += listed.more;
         found.extend(listed.notices);
     }
-    found.sort_by(|a, b| b.index.cmp(&a.index));
+    found.sort_by_key(|notice| std::cmp::Reverse(notice.index));
     for notice in found {
         let next = notice.suggestion.map(|text| format!(" Next: {text}.")).unwrap_or_default();
         status.agent_messages.push(format!("{}: {}.{next}", notice.severity, notice.message));

@@ -81,7 +81,6 @@ const KEYS: &str = "lines_key";
 
 /// Where reading goes on, and how many bytes are behind it; no place if the journal is shorter
 /// than what was read of it.
-#[expect(clippy::type_complexity, reason = "two kinds of failure of one question")]
 fn unread(
     transaction: &Transaction<'_>,
     folder: &Folder,
