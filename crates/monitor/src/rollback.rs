@@ -146,7 +146,7 @@ impl Snapshots<'_> {
         let _lock = self.lock()?;
         self.resume_locked()?;
         let limits = self.limits.kept();
-        let blobs = Blobs::create(self.store.path())?;
+        let mut blobs = Blobs::create(self.store.path())?;
         let files: BTreeMap<_, _> = files.iter().cloned().collect();
         let (mut entries, mut total) = (Vec::new(), 0);
         for (path, hash) in &files {

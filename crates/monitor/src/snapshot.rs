@@ -41,7 +41,10 @@ pub use catalogue::{Catalogue, Listed, RolledBackRecord};
 pub use diff::{Change, Difference, Opened};
 pub use manifest::{Content, Entry, LeftOut, Manifest, Why};
 pub use path::RelativePath;
-pub(crate) use root::{Put, Root, Seen, clear, look, names_in, place};
+pub(crate) use root::{
+    Put, Root, Seen, Unflushed, clear, look, names_in, place, prepare, rename_over,
+};
+pub(crate) use scope::folded;
 pub use scope::{MEMORY, Scope, UnknownScope};
 
 /// Folder of the snapshots in the state directory.
@@ -427,7 +430,7 @@ impl<'s> Snapshots<'s> {
         reason: &str,
         by: By<'_>,
     ) -> Result<Taken> {
-        let blobs = Blobs::create(self.store.path())?;
+        let mut blobs = Blobs::create(self.store.path())?;
         let mut keep = |bytes: &[u8]| blobs.put(bytes, self.steps).map(drop);
         let (mut manifest, bytes) = self.look(root, scope, covers, limits, &mut keep)?;
         blobs.flush(self.steps)?;

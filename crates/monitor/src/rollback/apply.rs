@@ -1,18 +1,18 @@
 //! The files of a plan, one by one. Every step can be taken again.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd as _;
 
 use rustix::fs::{AtFlags, fsync, unlinkat};
 use wardkeep_evidence::hash::{BlobHash, sha256};
-use wardkeep_policy::protect::fold_name;
 
 use super::plan::Plan;
 use super::{Left, LeftWhy};
 use crate::snapshot::{
-    Content, Manifest, Opened, Put, RelativePath, Result, Root, Seen, Snapshots, clear, place,
+    Content, Manifest, Opened, Put, RelativePath, Result, Root, Seen, Snapshots, Unflushed, clear,
+    folded, prepare, rename_over,
 };
 
 /// What was done.
@@ -30,21 +30,42 @@ pub(super) fn apply(
     target: &Opened,
     kept: &Manifest,
 ) -> Result<Done> {
-    let work = Work { snapshots, root, plan, target, kept };
-    let mut done = Done::default();
-    work.clear_temporaries();
-    for position in work.order() {
-        let path = &plan.paths[position];
-        let mut leave = |why| done.left.push(Left { path: path.clone(), why });
-        match work.one(position) {
-            Ok(true) => {}
-            Ok(false) => leave(LeftWhy::Changed),
-            Err(error) => leave(LeftWhy::Failed(error.to_string())),
-        }
+    let mut forms: HashMap<Vec<String>, Vec<&RelativePath>> = HashMap::new();
+    for entry in &target.manifest().files {
+        forms.entry(folded(&entry.path)).or_default().push(&entry.path);
     }
+    let work = Work { snapshots, root, plan, target, kept, forms };
+    let mut done = Done::default();
+    let mut failed = HashSet::new();
+    work.clear_temporaries();
+    let stages = work.stages();
+    let mut each = |positions: &[usize], act: &mut dyn FnMut(usize) -> io::Result<bool>| {
+        for position in positions.iter().copied() {
+            if failed.contains(&position) {
+                continue;
+            }
+            let why = match act(position) {
+                Ok(true) => continue,
+                Ok(false) => LeftWhy::Changed,
+                Err(error) => LeftWhy::Failed(error.to_string()),
+            };
+            failed.insert(position);
+            done.left.push(Left { path: plan.paths[position].clone(), why });
+        }
+    };
+    each(&stages.in_the_way, &mut |position| work.remove(position));
+    let mut unflushed = Unflushed::default();
+    each(&stages.written, &mut |position| work.prepare(position, &mut unflushed));
+    let flushed = unflushed.flush(snapshots.steps);
+    each(&stages.written, &mut |position| match &flushed {
+        Ok(()) => work.replace(position),
+        Err(error) => Err(io::Error::other(error.to_string())),
+    });
+    each(&stages.removed, &mut |position| work.remove(position));
+    work.clear_temporaries();
     work.flush();
-    let failed: HashSet<RelativePath> = done.left.iter().map(|left| left.path.clone()).collect();
-    for path in plan.paths.iter().filter(|path| !failed.contains(path)) {
+    let left: HashSet<RelativePath> = done.left.iter().map(|left| left.path.clone()).collect();
+    for path in plan.paths.iter().filter(|path| !left.contains(path)) {
         match (work.is(path, work.wanted(path)), work.wanted(path)) {
             (true, Some(_)) => done.restored.push(path.clone()),
             (true, None) => done.removed.push(path.clone()),
@@ -60,6 +81,17 @@ struct Work<'a> {
     plan: &'a Plan,
     target: &'a Opened,
     kept: &'a Manifest,
+    /// What is restored, by names as file systems may compare them.
+    forms: HashMap<Vec<String>, Vec<&'a RelativePath>>,
+}
+
+/// Positions in the plan, in the order in which they are dealt with.
+#[derive(Debug, Default)]
+struct Stages {
+    /// What stands in the way of another file.
+    in_the_way: Vec<usize>,
+    written: Vec<usize>,
+    removed: Vec<usize>,
 }
 
 impl Work<'_> {
@@ -67,44 +99,36 @@ impl Work<'_> {
         self.target.manifest().file(path).map(|entry| &entry.content)
     }
 
-    /// Positions in the plan: first what stands in the way of another file, then what is written,
-    /// then what is removed.
-    fn order(&self) -> Vec<usize> {
+    fn stages(&self) -> Stages {
         let paths = &self.plan.paths;
         let written: HashSet<&RelativePath> =
             paths.iter().filter(|path| self.wanted(path).is_some()).collect();
         let above: HashSet<RelativePath> = written.iter().flat_map(|path| parents(path)).collect();
-        let rank = |path: &RelativePath| match self.wanted(path) {
-            Some(_) => 1,
-            None if above.contains(path) => 0,
-            None if parents(path).any(|folder| written.contains(&folder)) => 0,
-            None => 2,
-        };
-        let mut order: Vec<usize> = (0..paths.len()).collect();
-        order.sort_by_key(|position| rank(&paths[*position]));
-        order
+        let mut stages = Stages::default();
+        for (position, path) in paths.iter().enumerate() {
+            let stage = if written.contains(path) {
+                &mut stages.written
+            } else if above.contains(path) || parents(path).any(|up| written.contains(&up)) {
+                &mut stages.in_the_way
+            } else {
+                &mut stages.removed
+            };
+            stage.push(position);
+        }
+        stages
     }
 
-    /// Puts one file back or removes it; `false` if it is neither old nor new.
-    fn one(&self, position: usize) -> io::Result<bool> {
+    /// Makes a file that is to be put back beside its place, unless it is there; `false` if the
+    /// present one is neither old nor new.
+    fn prepare(&self, position: usize, unflushed: &mut Unflushed) -> io::Result<bool> {
         let path = &self.plan.paths[position];
-        let wanted = self.wanted(path);
-        if self.is(path, wanted) {
+        let Some(content) = self.wanted(path) else { return Ok(true) };
+        if self.is(path, Some(content)) {
             return Ok(true);
         }
-        let was = self.kept.file(path).map(|entry| &entry.content);
-        if !self.is(path, was) && !self.is_special(path) {
+        if !self.is_old(path) {
             return Ok(false);
         }
-        match wanted {
-            Some(content) => self.write(position, path, content)?,
-            None if self.is_written_under_another_name(path) => {}
-            None => self.remove(path)?,
-        }
-        Ok(true)
-    }
-
-    fn write(&self, position: usize, path: &RelativePath, content: &Content) -> io::Result<()> {
         let bytes = self.target.read(content).map_err(io::Error::other)?;
         let what = match content {
             Content::File { mode, .. } => Put::File { bytes: &bytes, mode: *mode },
@@ -112,16 +136,42 @@ impl Work<'_> {
         };
         let folder = self.root.make_folder_of(path)?;
         let temporary = self.plan.temporary(position);
-        let placed =
-            place(folder.as_fd(), OsStr::new(&temporary), path.name(), what, self.snapshots.steps);
-        if placed.is_err() {
-            let _ = clear(folder.as_fd(), OsStr::new(&temporary));
-        }
-        placed
+        let steps = self.snapshots.steps;
+        unflushed.add(prepare(
+            folder.as_fd(),
+            OsStr::new(&temporary),
+            path.name(),
+            what,
+            steps,
+        )?)?;
+        Ok(true)
     }
 
-    fn remove(&self, path: &RelativePath) -> io::Result<()> {
-        let Some(folder) = self.root.folder_of(path)? else { return Ok(()) };
+    /// Puts what was made in its place.
+    fn replace(&self, position: usize) -> io::Result<bool> {
+        let path = &self.plan.paths[position];
+        if self.is(path, self.wanted(path)) {
+            return Ok(true);
+        }
+        if !self.is_old(path) {
+            return Ok(false);
+        }
+        let Some(folder) = self.root.folder_of(path)? else { return Ok(false) };
+        let temporary = self.plan.temporary(position);
+        rename_over(folder.as_fd(), OsStr::new(&temporary), path.name(), self.snapshots.steps)?;
+        Ok(true)
+    }
+
+    /// Removes a file that was not there; `false` if it is another one than was kept.
+    fn remove(&self, position: usize) -> io::Result<bool> {
+        let path = &self.plan.paths[position];
+        if self.is(path, None) || self.is_written_under_another_name(path) {
+            return Ok(true);
+        }
+        if !self.is_old(path) {
+            return Ok(false);
+        }
+        let Some(folder) = self.root.folder_of(path)? else { return Ok(true) };
         self.snapshots.steps.step("remove a file");
         clear(folder.as_fd(), path.name())?;
         self.snapshots.steps.step("removed");
@@ -136,7 +186,13 @@ impl Work<'_> {
                 break;
             }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether a path holds what was kept of it; of a pipe or a device nothing is.
+    fn is_old(&self, path: &RelativePath) -> bool {
+        let was = self.kept.file(path).map(|entry| &entry.content);
+        self.is(path, was) || (was.is_none() && matches!(self.root.look(path, 0), Seen::Special))
     }
 
     /// Whether a path holds this; a folder or nothing count as nothing.
@@ -155,23 +211,17 @@ impl Work<'_> {
         }
     }
 
-    fn is_special(&self, path: &RelativePath) -> bool {
-        matches!(self.root.look(path, 0), Seen::Special)
-    }
-
     /// Where the system does not tell cases apart, an added name may be that of a restored file.
     fn is_written_under_another_name(&self, path: &RelativePath) -> bool {
-        let form = |path: &RelativePath| {
-            path.names().map(|name| fold_name(&name.to_string_lossy())).collect::<Vec<_>>()
-        };
-        let (mine, here) = (form(path), self.root.identity(path));
+        let others = self.forms.get(&folded(path)).into_iter().flatten();
+        let mut others = others.filter(|other| **other != path).peekable();
+        if others.peek().is_none() {
+            return false;
+        }
+        let here = self.root.identity(path);
         here.is_some()
-            && self.target.manifest().files.iter().any(|entry| {
-                entry.path != *path
-                    && form(&entry.path) == mine
-                    && self.root.identity(&entry.path) == here
-                    && !self.is_hard_link(path, &entry.path)
-            })
+            && others
+                .any(|other| self.root.identity(other) == here && !self.is_hard_link(path, other))
     }
 
     /// Two names of one file that the folder lists both.

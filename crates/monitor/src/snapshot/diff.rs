@@ -103,8 +103,8 @@ impl Opened {
     /// # Errors
     /// When a content is not what was kept.
     pub fn check(&self) -> Result<()> {
-        let all = self.manifest.files.iter().chain(&self.manifest.state);
-        all.map(|entry| self.read(&entry.content).map(drop)).collect()
+        let mut all = self.manifest.files.iter().chain(&self.manifest.state);
+        all.try_for_each(|entry| self.read(&entry.content).map(drop))
     }
 
     /// What changed in the workspace since, in order of the paths.

@@ -1,6 +1,7 @@
 //! A folder held open, and what is done below it: no step follows a link, waits for a pipe or leaves
 //! the folder, whatever stands there.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -201,30 +202,51 @@ pub(crate) fn place(
     what: Put<'_>,
     steps: &dyn Steps,
 ) -> io::Result<()> {
+    let mut unflushed = Unflushed::default();
+    unflushed.add(prepare(folder, temporary, name, what, steps)?)?;
+    unflushed.flush(steps)?;
+    rename_over(folder, temporary, name, steps)
+}
+
+/// Makes what is to get a name, under another one. A file is not flushed yet.
+pub(crate) fn prepare(
+    folder: BorrowedFd<'_>,
+    temporary: &OsStr,
+    name: &OsStr,
+    what: Put<'_>,
+    steps: &dyn Steps,
+) -> io::Result<Option<File>> {
     steps.step("make a temporary file");
     clear(folder, temporary)?;
-    match what {
-        Put::File { bytes, mode } => {
-            let flags =
-                OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = openat(folder, temporary, flags, Mode::from_raw_mode(0o600))?;
-            steps.step("write it");
-            let mut file = File::from(file);
-            // Two writes, so that a process ends with one of them as well.
-            let (first, rest) = bytes.split_at(bytes.len() / 2);
-            file.write_all(first)?;
-            steps.step("write the rest of it");
-            file.write_all(rest)?;
-            let before = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).or_else(|_| fstat(folder));
-            inherit_owner(&file, &before?);
-            fchmod(&file, Mode::from_raw_mode(mode & MODE))?;
-            steps.step("flush it");
-            file.sync_all()?;
-        }
+    let (bytes, mode) = match what {
+        Put::File { bytes, mode } => (bytes, mode),
         Put::Link(target) => {
             rustix::fs::symlinkat(OsStr::from_bytes(target), folder, temporary)?;
+            return Ok(None);
         }
-    }
+    };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(folder, temporary, flags, Mode::from_raw_mode(0o600))?;
+    steps.step("write it");
+    let mut file = File::from(file);
+    // Two writes, so that a process can end between them.
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    file.write_all(first)?;
+    steps.step("write the rest of it");
+    file.write_all(rest)?;
+    let before = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).or_else(|_| fstat(folder));
+    inherit_owner(&file, &before?);
+    fchmod(&file, Mode::from_raw_mode(mode & MODE))?;
+    Ok(Some(file))
+}
+
+/// Gives what was made and flushed its name. Empty folders that stand there make room.
+pub(crate) fn rename_over(
+    folder: BorrowedFd<'_>,
+    temporary: &OsStr,
+    name: &OsStr,
+    steps: &dyn Steps,
+) -> io::Result<()> {
     steps.step("rename it");
     match renameat(folder, temporary, folder, name) {
         Err(Errno::ISDIR) => {
@@ -235,6 +257,38 @@ pub(crate) fn place(
     }
     steps.step("renamed");
     Ok(())
+}
+
+/// Files that were written and are not durable yet. A few are flushed one by one, many at once with
+/// all of their file system, which is much faster.
+#[derive(Debug, Default)]
+pub(crate) struct Unflushed {
+    by_device: BTreeMap<u64, Vec<File>>,
+}
+
+/// From so many files of a file system on, all of it is flushed.
+const MANY: usize = 16;
+
+impl Unflushed {
+    pub(crate) fn add(&mut self, file: Option<File>) -> io::Result<()> {
+        let Some(file) = file else { return Ok(()) };
+        let files = self.by_device.entry(fstat(&file)?.st_dev).or_default();
+        // The last one stands for all that are more.
+        files.truncate(MANY - 1);
+        files.push(file);
+        Ok(())
+    }
+
+    pub(crate) fn flush(&mut self, steps: &dyn Steps) -> io::Result<()> {
+        for files in std::mem::take(&mut self.by_device).into_values() {
+            steps.step("flush it");
+            match files.last() {
+                Some(one) if files.len() >= MANY => rustix::fs::syncfs(one)?,
+                _ => files.iter().try_for_each(File::sync_all)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Removes what is left of a temporary file; a folder is left alone.
