@@ -200,7 +200,7 @@ fn answer(
         for left in &done.left {
             context.ui.fault(format!("`{}` {}: it is as it was", left.path, left.why));
         }
-        let policy = [POLICY_FILE, MANIFEST_FILE].map(|name| RelativePath::parse(name));
+        let policy = [POLICY_FILE, MANIFEST_FILE].map(RelativePath::parse);
         if done.restored.iter().any(|path| policy.contains(&Some(path.clone()))) {
             context.ui.note(
                 "the policy was restored: if you signed a newer one since, sign it again with `wardkeep md sign`",

@@ -66,7 +66,8 @@ pub(super) fn apply(
     work.flush();
     let left: HashSet<RelativePath> = done.left.iter().map(|left| left.path.clone()).collect();
     for path in plan.paths.iter().filter(|path| !left.contains(path)) {
-        match (work.is(path, work.wanted(path)), work.wanted(path)) {
+        let wanted = work.wanted(path);
+        match (holds(&root.look(path, size_of(wanted)), wanted), wanted) {
             (true, Some(_)) => done.restored.push(path.clone()),
             (true, None) => done.removed.push(path.clone()),
             (false, _) => done.left.push(Left { path: path.clone(), why: LeftWhy::Changed }),
@@ -123,11 +124,10 @@ impl Work<'_> {
     fn prepare(&self, position: usize, unflushed: &mut Unflushed) -> io::Result<bool> {
         let path = &self.plan.paths[position];
         let Some(content) = self.wanted(path) else { return Ok(true) };
-        if self.is(path, Some(content)) {
-            return Ok(true);
-        }
-        if !self.is_old(path) {
-            return Ok(false);
+        match self.stands(path) {
+            Stands::New => return Ok(true),
+            Stands::Old => {}
+            Stands::Other => return Ok(false),
         }
         let bytes = self.target.read(content).map_err(io::Error::other)?;
         let what = match content {
@@ -150,11 +150,10 @@ impl Work<'_> {
     /// Puts what was made in its place.
     fn replace(&self, position: usize) -> io::Result<bool> {
         let path = &self.plan.paths[position];
-        if self.is(path, self.wanted(path)) {
-            return Ok(true);
-        }
-        if !self.is_old(path) {
-            return Ok(false);
+        match self.stands(path) {
+            Stands::New => return Ok(true),
+            Stands::Old => {}
+            Stands::Other => return Ok(false),
         }
         let Some(folder) = self.root.folder_of(path)? else { return Ok(false) };
         let temporary = self.plan.temporary(position);
@@ -165,11 +164,11 @@ impl Work<'_> {
     /// Removes a file that was not there; `false` if it is another one than was kept.
     fn remove(&self, position: usize) -> io::Result<bool> {
         let path = &self.plan.paths[position];
-        if self.is(path, None) || self.is_written_under_another_name(path) {
-            return Ok(true);
-        }
-        if !self.is_old(path) {
-            return Ok(false);
+        match self.stands(path) {
+            Stands::New => return Ok(true),
+            Stands::Old if self.is_written_under_another_name(path) => return Ok(true),
+            Stands::Old => {}
+            Stands::Other => return Ok(false),
         }
         let Some(folder) = self.root.folder_of(path)? else { return Ok(true) };
         self.snapshots.steps.step("remove a file");
@@ -189,25 +188,18 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Whether a path holds what was kept of it; of a pipe or a device nothing is.
-    fn is_old(&self, path: &RelativePath) -> bool {
+    /// What stands at a path: what is wanted, what was kept of it, or neither. Of a pipe or a device
+    /// nothing is kept.
+    fn stands(&self, path: &RelativePath) -> Stands {
+        let wanted = self.wanted(path);
         let was = self.kept.file(path).map(|entry| &entry.content);
-        self.is(path, was) || (was.is_none() && matches!(self.root.look(path, 0), Seen::Special))
-    }
-
-    /// Whether a path holds this; a folder or nothing count as nothing.
-    fn is(&self, path: &RelativePath, content: Option<&Content>) -> bool {
-        let limit = match content {
-            Some(Content::File { size, .. }) => *size,
-            _ => 0,
-        };
-        match (self.root.look(path, limit), content) {
-            (Seen::Missing | Seen::Folder, None) => true,
-            (Seen::File { bytes, mode }, Some(Content::File { hash, mode: wanted, .. })) => {
-                mode == *wanted && BlobHash(sha256(&bytes)) == *hash
-            }
-            (Seen::Link(leads), Some(Content::Link { target })) => leads == *target,
-            _ => false,
+        let seen = self.root.look(path, size_of(wanted).max(size_of(was)));
+        if holds(&seen, wanted) {
+            Stands::New
+        } else if holds(&seen, was) || (was.is_none() && matches!(seen, Seen::Special)) {
+            Stands::Old
+        } else {
+            Stands::Other
         }
     }
 
@@ -256,6 +248,32 @@ impl Work<'_> {
                 let _ = fsync(&folder);
             }
         }
+    }
+}
+
+/// What a path holds in the middle of a rollback.
+enum Stands {
+    New,
+    Old,
+    Other,
+}
+
+fn size_of(content: Option<&Content>) -> u64 {
+    match content {
+        Some(Content::File { size, .. }) => *size,
+        _ => 0,
+    }
+}
+
+/// Whether this is there; a folder or nothing count as nothing.
+fn holds(seen: &Seen, content: Option<&Content>) -> bool {
+    match (seen, content) {
+        (Seen::Missing | Seen::Folder, None) => true,
+        (Seen::File { bytes, mode }, Some(Content::File { hash, mode: wanted, .. })) => {
+            mode == wanted && BlobHash(sha256(bytes)) == *hash
+        }
+        (Seen::Link(leads), Some(Content::Link { target })) => leads == target,
+        _ => false,
     }
 }
 

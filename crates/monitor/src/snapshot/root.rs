@@ -174,10 +174,11 @@ fn read(folder: BorrowedFd<'_>, name: &OsStr, limit: u64) -> Seen {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => stat,
         _ => return Seen::Unreadable,
     };
-    if u64::try_from(stat.st_size).is_ok_and(|size| size > limit) {
+    let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+    if size > limit {
         return Seen::TooLarge;
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(size.saturating_add(1)).unwrap_or(0));
     match File::from(file).take(limit.saturating_add(1)).read_to_end(&mut bytes) {
         Ok(_) if bytes.len() as u64 > limit => Seen::TooLarge,
         Ok(_) => Seen::File { bytes, mode: stat.st_mode & MODE },
