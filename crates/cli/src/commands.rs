@@ -1,9 +1,11 @@
 //! The commands, one file each: `Args`, whose doc comment is the help, and `run`.
 
 pub(crate) mod aegx;
+mod approvals;
 mod completions;
 mod config;
 mod contamination;
+mod daemon;
 mod demo;
 mod detector;
 mod evidence;
@@ -32,9 +34,11 @@ use crate::exit::Exit;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Aegx(aegx::Args),
+    Approvals(approvals::Args),
     Completions(completions::Args),
     Config(config::Args),
     Contamination(contamination::Args),
+    Daemon(daemon::Args),
     Demo(demo::Args),
     Evidence(evidence::Args),
     Init(init::Args),
@@ -55,9 +59,11 @@ pub(crate) enum Command {
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
     match command {
         Command::Aegx(args) => aegx::run(context, args.command),
+        Command::Approvals(args) => approvals::run(context, args),
         Command::Completions(args) => completions::run(context, args),
         Command::Config(args) => config::run(context, args.command),
         Command::Contamination(args) => contamination::run(context, args),
+        Command::Daemon(args) => daemon::run(context, args),
         Command::Demo(args) => demo::run(context, args),
         Command::Evidence(args) => evidence::run(context, args.command),
         Command::Init(args) => init::run(context, args),

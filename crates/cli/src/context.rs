@@ -19,6 +19,9 @@ use crate::ui::Ui;
 /// The name under which the state lies where LocalGPT has it.
 pub(crate) const LOCALGPT: &str = "localgpt";
 
+/// Says no to the append-only attribute.
+const APPEND_ONLY: &str = "WARDKEEP_APPEND_ONLY";
+
 /// Passed to every command.
 pub(crate) struct Context {
     pub(crate) ui: Ui,
@@ -126,6 +129,26 @@ impl Context {
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
+    /// This program, to start it again.
+    pub(crate) fn program(&self) -> Result<PathBuf, CliError> {
+        std::env::current_exe()
+            .map_err(|error| CliError::io("find", Path::new("this program"), &error))
+    }
+
+    /// What of the environment a daemon gets that the user starts.
+    pub(crate) fn daemon_variables(&self) -> Vec<(OsString, OsString)> {
+        let name = OsString::from(APPEND_ONLY);
+        std::env::var_os(&name).map(|value| (name, value)).into_iter().collect()
+    }
+
+    /// Where the user's own units for systemd are.
+    pub(crate) fn unit_folder(&self) -> Option<PathBuf> {
+        let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        let config = config.filter(|path| path.is_absolute());
+        let config = config.or_else(|| self.home().map(|home| home.join(".config")));
+        config.map(|config| config.join("systemd/user"))
+    }
+
     /// Random bytes of the system.
     pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], CliError> {
         let mut bytes = [0; N];
@@ -155,7 +178,7 @@ impl Context {
         // Checked here once, so that the clock below cannot fail.
         self.now()?;
         let mut config = StoreConfig::new(self.clock());
-        let wanted = std::env::var_os("WARDKEEP_APPEND_ONLY").is_none_or(|value| value != "0");
+        let wanted = std::env::var_os(APPEND_ONLY).is_none_or(|value| value != "0");
         config.append_only = wanted && rustix::process::geteuid().is_root();
         Ok(Store::open(&self.state_dir()?, config)?)
     }

@@ -1,6 +1,7 @@
 //! What a command ends with when it cannot do what was asked, and what to do next.
 
 mod anchor;
+mod daemon;
 mod policy;
 mod snapshot;
 

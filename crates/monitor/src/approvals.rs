@@ -135,7 +135,9 @@ pub enum ApprovalsError {
     #[error("the standing approval could not be signed ({0}): see `wardkeep config show`")]
     Sign(String),
     /// There are too many standing approvals.
-    #[error("there are {0} standing approvals already: take some back with `wardkeep approvals deny`")]
+    #[error(
+        "there are {0} standing approvals already: take some back with `wardkeep approvals deny`"
+    )]
     Full(usize),
 }
 

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub use client::{Answer, Client, Door, WireError};
 pub(crate) use client::address;
+pub use client::{Answer, Client, Door, WireError};
 pub(crate) use timed::Timed;
 
 /// Longest frame, its length not counted.

@@ -22,6 +22,7 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     ("aegx import", &["b.zip", "c"], "bundle verified zip"),
     ("aegx verify", &["b"], REPORT),
     ("aegx summarize", &["b"], REPORT),
+    ("approvals list", &["--state-dir", "policed"], "approvals forged pending"),
     ("completions", &["bash"], "script shell"),
     ("init", &["ws", "--state-dir", "policed"], "device_key dry_run state_dir workspaces"),
     (
@@ -79,6 +80,8 @@ const TABLE: &[(&str, &[&str], &str)] = &[
         &["SNAPSHOT", "--yes", "--state-dir", "policed"],
         "changes dry_run finished kept left record removed restored snapshot",
     ),
+    ("daemon stop", &["--state-dir", "policed"], "stopped"),
+    ("daemon install-units", &["--print"], "units written"),
     ("demo", &[], "held scenes"),
     (
         "evidence append",
@@ -198,8 +201,17 @@ fn every_command_has_its_documented_keys() {
             assert!(docs.contains(&format!("`{key}`")), "docs/cli.md does not tell of `{key}`");
         }
     }
-    // They need a terminal, or print their object and go on: `a_witness_says_when_it_is_ready`.
-    let others = ["config edit", "md edit", "witness serve"];
+    // They need a terminal, or print their object and go on: `a_witness_says_when_it_is_ready`; or
+    // something to be there, as in `approvals.rs` and `daemon.rs`.
+    let others = [
+        "approvals approve",
+        "approvals deny",
+        "approvals show",
+        "config edit",
+        "daemon status",
+        "md edit",
+        "witness serve",
+    ];
     let tested: BTreeSet<&str> = TABLE.iter().map(|(command, ..)| *command).chain(others).collect();
     let all = leaf_commands();
     assert_eq!(tested, all.iter().map(String::as_str).collect(), "a row for every command");

@@ -3,7 +3,11 @@
 #[cfg(test)]
 mod anchors;
 #[cfg(test)]
+mod approvals;
+#[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod daemon;
 #[cfg(test)]
 mod evidence;
 #[cfg(test)]

@@ -28,8 +28,7 @@ pub struct Wish {
 
 impl Wish {
     /// One time, soon, declassifying nothing.
-    pub const ONCE: Self =
-        Self { scope: Scope::Once, until: None, declassifies: Taint::NONE };
+    pub const ONCE: Self = Self { scope: Scope::Once, until: None, declassifies: Taint::NONE };
 }
 
 /// An approval that was given.
@@ -56,13 +55,7 @@ impl Approvals {
     /// # Errors
     /// When there is no such request, it ended or was answered, it asks for something else than it
     /// shows, no person is there, or the answer cannot be recorded.
-    pub fn approve(
-        &self,
-        store: &Store,
-        prefix: &str,
-        wish: Wish,
-        who: &Who,
-    ) -> Result<Approved> {
+    pub fn approve(&self, store: &Store, prefix: &str, wish: Wish, who: &Who) -> Result<Approved> {
         permitted(who, true)?;
         let key = self.key.as_ref().map_err(|error| ApprovalsError::Key(error.clone()))?;
         let asked = self.find(prefix, who.now)?;
@@ -139,8 +132,7 @@ impl Approvals {
         let mut told = kind("refusal");
         told.push("action", Value::from(grant.action.to_string()));
         told.push("request", Value::from(grant.request.to_string()));
-        let mut event =
-            Event::new(RecordType::GuardDecision, Principal::User, Value::Object(told));
+        let mut event = Event::new(RecordType::GuardDecision, Principal::User, Value::Object(told));
         event.session = &grant.session;
         event.parents = vec![grant.record];
         let record = store.append(event)?.id;

@@ -33,11 +33,8 @@ impl Claims {
             Err(errno) => return Err(self.failed("make", errno)),
         }
         let folder = self.open().map_err(|errno| self.failed("open", errno))?;
-        let flags = OFlags::WRONLY
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(&folder, id.to_string(), flags, Mode::from_raw_mode(0o600)) {
             Ok(_) => Ok(true),
             Err(Errno::EXIST) => Ok(false),

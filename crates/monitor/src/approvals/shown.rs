@@ -128,10 +128,12 @@ impl Approvals {
         let unknown = || ApprovalsError::Unknown(record.id.to_string());
         let Payload::Inline(Value::Object(told)) = &record.payload else { return Err(unknown()) };
         let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
-        if text("kind").as_deref() != Some("decision") || text("verdict").as_deref() != Some("ask") {
+        if text("kind").as_deref() != Some("decision") || text("verdict").as_deref() != Some("ask")
+        {
             return Err(unknown());
         }
-        let at: Timestamp = record.timestamp().and_then(|at| at.parse().ok()).ok_or_else(unknown)?;
+        let at: Timestamp =
+            record.timestamp().and_then(|at| at.parse().ok()).ok_or_else(unknown)?;
         let action = text("action").unwrap_or_default();
         let computed = ActionKey::of_record(record).map(|action| action.hash().to_string());
         let meta = |key| record.meta_str(key).unwrap_or_default().to_owned();
@@ -192,8 +194,7 @@ impl Approvals {
     fn kept(&self, hash: BlobHash) -> Option<String> {
         let path = self.state.join("blobs").join(hash.to_string());
         let bytes = read_plain(&path, MAX_CONTENT).ok()?;
-        (sha256(&bytes) == hash.0)
-            .then(|| String::from_utf8_lossy(&bytes).into_owned())
+        (sha256(&bytes) == hash.0).then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
@@ -206,7 +207,10 @@ fn parent(id: RecordId, find: &dyn Fn(RecordId) -> Option<Vec<u8>>) -> Parent {
         kind: record.map(|record| record.kind.to_string()),
         principal: record.map(|record| record.principal.to_string()),
         at: record.and_then(|record| record.timestamp()).map(str::to_owned),
-        taint: record.into_iter().flat_map(|one| one.taint.iter().map(ToString::to_string)).collect(),
+        taint: record
+            .into_iter()
+            .flat_map(|one| one.taint.iter().map(ToString::to_string))
+            .collect(),
         subject: record.and_then(subject),
     }
 }

@@ -45,7 +45,9 @@ pub enum DoorsError {
         what: String,
     },
     /// What was handed over is not the socket of this state directory.
-    #[error("standard input is not the listening socket `{path}`{why}: see the unit's ListenStream")]
+    #[error(
+        "standard input is not the listening socket `{path}`{why}: see the unit's ListenStream"
+    )]
     NotInherited {
         /// The socket that it should be.
         path: PathBuf,
@@ -159,8 +161,8 @@ impl Doors {
                 .map_err(failed("change the group of"))?;
         }
         rustix::net::listen(&socket, QUEUE).map_err(failed("listen on"))?;
-        let stat = statat(&self.folder, &*fresh, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(failed("read"))?;
+        let stat =
+            statat(&self.folder, &*fresh, AtFlags::SYMLINK_NOFOLLOW).map_err(failed("read"))?;
         renameat(&self.folder, &*fresh, &self.folder, name)
             .map_err(|errno| io_error("make", &path, errno))?;
         let listener = UnixListener::from(socket);
@@ -295,11 +297,8 @@ fn knock(run: &Path, folder: &OwnedFd, door: Door) -> std::result::Result<(), Er
 /// Takes the lock that a daemon holds as long as it lives.
 fn lock(state: &Path, run: &Path, folder: &OwnedFd) -> Result<File> {
     let path = run.join(LOCK);
-    let flags = OFlags::RDWR
-        | OFlags::CREATE
-        | OFlags::NOFOLLOW
-        | OFlags::NONBLOCK
-        | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     // Someone may remove the file between opening and locking it: only the one that stands there
     // keeps others out.
     for _ in 0..10 {

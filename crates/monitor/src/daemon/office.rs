@@ -272,12 +272,7 @@ impl Office<'_> {
 
     /// The owner, as the socket's door has found.
     fn who(&self) -> Who {
-        Who {
-            presence: Presence::Yes,
-            confined: false,
-            signer: Signer::Cli,
-            now: self.store.now(),
-        }
+        Who { presence: Presence::Yes, confined: false, signer: Signer::Cli, now: self.store.now() }
     }
 }
 

@@ -51,7 +51,9 @@ pub enum StartError {
     #[error("the daemon ended at once ({0}): run `wardkeep daemon --foreground` to see why")]
     Ended(ExitStatus),
     /// It does not answer.
-    #[error("the daemon did not come up within {0:?}: run `wardkeep daemon --foreground` to see why")]
+    #[error(
+        "the daemon did not come up within {0:?}: run `wardkeep daemon --foreground` to see why"
+    )]
     Deadline(Duration),
 }
 
@@ -93,7 +95,9 @@ pub fn ensure_running(
         }
         match ended {
             // It may have found another one that comes up, or came up and was ended.
-            Some((status, at)) if at.elapsed() > AFTERMATH => return Err(StartError::Ended(status)),
+            Some((status, at)) if at.elapsed() > AFTERMATH => {
+                return Err(StartError::Ended(status));
+            }
             _ if Instant::now() >= until => return Err(StartError::Deadline(deadline)),
             _ => std::thread::sleep(PAUSE),
         }

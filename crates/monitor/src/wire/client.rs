@@ -254,9 +254,8 @@ fn connect(
     let mut pause = Duration::from_micros(500);
     loop {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket =
-            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-                .map_err(|errno| failed("connect to", path, errno))?;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .map_err(|errno| failed("connect to", path, errno))?;
         match rustix::net::connect(&socket, address) {
             Ok(()) => {
                 let stream = UnixStream::from(socket);
@@ -302,11 +301,7 @@ fn open_run(state: &Path) -> Result<Option<(OwnedFd, u32)>, WireError> {
 
 /// The address of a socket in an open folder. By way of the descriptor it has no links in it and
 /// any length; where `/proc` is missing, the path has to do.
-pub(crate) fn address(
-    folder: &OwnedFd,
-    path: &Path,
-    name: &str,
-) -> Result<SocketAddrUnix, Errno> {
+pub(crate) fn address(folder: &OwnedFd, path: &Path, name: &str) -> Result<SocketAddrUnix, Errno> {
     let below = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     if below.symlink_metadata().is_ok() {
         SocketAddrUnix::new(below.join(name))

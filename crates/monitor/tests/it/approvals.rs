@@ -123,12 +123,7 @@ impl Lab {
     }
 
     fn who(&self) -> Who {
-        Who {
-            presence: Presence::Terminal,
-            confined: false,
-            signer: Signer::Cli,
-            now: self.now(),
-        }
+        Who { presence: Presence::Terminal, confined: false, signer: Signer::Cli, now: self.now() }
     }
 
     /// As another process sees it, without what was written down in between.
@@ -239,10 +234,7 @@ fn what_is_not_answered_in_time_is_denied() {
     let error = lab.refused(&request, Wish::ONCE, &lab.who());
     assert!(matches!(error, ApprovalsError::Expired { .. }), "{error}");
     lab.approvals.tidy(lab.now()).unwrap();
-    assert!(matches!(
-        lab.refused(&request, Wish::ONCE, &lab.who()),
-        ApprovalsError::Unknown(_)
-    ));
+    assert!(matches!(lab.refused(&request, Wish::ONCE, &lab.who()), ApprovalsError::Unknown(_)));
 }
 
 #[test]
@@ -604,16 +596,25 @@ fn a_request_is_shown_whole_with_where_it_came_from() {
     let find = |id: RecordId| lab.approvals.line(&id.to_string(), lab.now()).ok();
     let parents = lab.approvals.show(&line, lab.now(), &find).unwrap().parents;
     assert_eq!(parents[0].subject.as_deref(), Some("/w/page"));
-    assert_eq!((&*parents[0].record, &*parents[0].taint), (&*page, &["WEB_DERIVED".to_owned()][..]));
+    assert_eq!(
+        (&*parents[0].record, &*parents[0].taint),
+        (&*page, &["WEB_DERIVED".to_owned()][..])
+    );
     assert_eq!(parents[1].kind, None, "a parent that is not there is named all the same");
     let shown = lab.approvals.show(&line, lab.now(), &|_| None).unwrap();
-    assert_eq!((shown.subject.as_str(), shown.status, shown.consistent), (&*long, Status::Pending, true));
+    assert_eq!(
+        (shown.subject.as_str(), shown.status, shown.consistent),
+        (&*long, Status::Pending, true)
+    );
     assert_eq!(shown.content.unwrap().text.as_deref(), Some("new"));
     assert_eq!(shown.ambient, ["WEB_DERIVED"]);
     // What was kept under a hash that it no longer has is not shown for it.
     let blob = lab.state().join("blobs").join(encode_hex(&sha256(b"new")));
     fs::write(blob, "old").unwrap();
-    assert_eq!(lab.approvals.show(&line, lab.now(), &|_| None).unwrap().content.unwrap().text, None);
+    assert_eq!(
+        lab.approvals.show(&line, lab.now(), &|_| None).unwrap().content.unwrap().text,
+        None
+    );
     lab.approvals.deny(&lab.store, &request, &lab.who()).unwrap();
     assert_eq!(lab.approvals.show(&line, lab.now(), &|_| None).unwrap().status, Status::Denied);
 }

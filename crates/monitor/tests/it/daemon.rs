@@ -69,12 +69,16 @@ impl Place {
     }
 
     /// Runs `work` beside a daemon.
-    fn with<T>(&self, options: &Options, handler: &dyn Handler, work: impl FnOnce(&Tally) -> T) -> T {
+    fn with<T>(
+        &self,
+        options: &Options,
+        handler: &dyn Handler,
+        work: impl FnOnce(&Tally) -> T,
+    ) -> T {
         let doors = self.open().unwrap();
         let (stop, tally) = (Stop::new().unwrap(), Tally::default());
         std::thread::scope(|scope| {
-            let daemon =
-                scope.spawn(|| run(&doors, handler, &mut || {}, options, &tally, &stop));
+            let daemon = scope.spawn(|| run(&doors, handler, &mut || {}, options, &tally, &stop));
             let _guard = SetOnDrop(&stop);
             let done = work(&tally);
             stop.set();
@@ -141,7 +145,7 @@ fn questions_are_answered_in_turn() {
             let answer = client.call("hook.echo", &body).unwrap();
             assert_eq!(answer.read::<Value>().unwrap(), body);
         }
-        let large = "x".repeat(MAX_FRAME_BYTES - 200);
+        let large = "x".repeat(MAX_FRAME_BYTES - 300);
         let answer = client.call("hook.echo", &large).unwrap();
         assert_eq!(answer.read::<String>().unwrap(), large);
         assert_eq!(tally.answered(), 101);
@@ -194,7 +198,9 @@ fn what_is_no_frame_closes_the_connection_and_nothing_else() {
         let over = u32::try_from(MAX_FRAME_BYTES + 1).unwrap();
         assert_eq!(refusal(&send(&path, &over.to_le_bytes())), Code::TooLong);
         assert_eq!(refusal(&send(&path, &[0; 4])), Code::Malformed);
-        for text in [&b"x"[..], b"{}", b"\xff\xfe", b"[[[[[[", br#"{"v":1,"id":1,"op":"A","body":1}"#] {
+        for text in
+            [&b"x"[..], b"{}", b"\xff\xfe", b"[[[[[[", br#"{"v":1,"id":1,"op":"A","body":1}"#]
+        {
             assert_eq!(refusal(&send(&path, &framed(text))), Code::Malformed);
         }
         // Cut off: nobody is there to answer.
@@ -574,7 +580,10 @@ fn the_owner_answers_requests_over_the_socket() {
         assert_eq!(list["pending"][0]["request"], request.as_str());
         let which = json!({ "request": request });
         let shown: Value = client.call("approvals.show", &which).unwrap().read().unwrap();
-        assert_eq!((&shown["subject"], &shown["status"]), (&json!("/w/\u{1b}a"), &json!("pending")));
+        assert_eq!(
+            (&shown["subject"], &shown["status"]),
+            (&json!("/w/\u{1b}a"), &json!("pending"))
+        );
         // Only what is named in full is approved, and nothing is guessed.
         for body in [
             json!({ "request": &request[..10], "scope": "once" }),
