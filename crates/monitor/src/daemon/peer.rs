@@ -118,9 +118,9 @@ impl Bonds {
 /// Whether a process is held by more than this one: then it is no terminal of the owner's. A process
 /// that cannot be looked at counts as confined.
 fn is_more_confined(pid: i32) -> bool {
-    // A system without /proc has nothing to compare.
-    let Some(own) = Bonds::of("self") else { return false };
-    let Some(other) = Bonds::of(&pid.to_string()) else { return true };
+    let (Some(own), Some(other)) = (Bonds::of("self"), Bonds::of(&pid.to_string())) else {
+        return true;
+    };
     (other.no_new_privileges && !own.no_new_privileges)
         || other.filters > own.filters
         || other.namespaces != own.namespaces

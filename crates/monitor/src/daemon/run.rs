@@ -87,9 +87,11 @@ pub fn run(
                 break;
             }
         }
-        serving
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a panic"))))
-            .collect()
+        // Whoever comes from now on finds no door.
+        doors.hide();
+        let ended = serving.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread that serves is gone")))
+        });
+        ended.fold(Ok(()), Result::and)
     })
 }

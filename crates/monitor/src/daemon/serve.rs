@@ -160,12 +160,20 @@ impl Service<'_> {
         listener.set_nonblocking(true)?;
         let open = AtomicUsize::new(0);
         thread::scope(|scope| {
+            let mut ending: Option<Instant> = None;
             loop {
-                let woken = stop.wait_with(listener, None);
+                let _ = stop.wait_with(listener, None);
+                if stop.is_set() {
+                    ending = ending.or_else(|| Some(Instant::now()));
+                }
+                // A flood of newcomers does not put the end off.
+                if ending.is_some_and(|since| since.elapsed() > LAST_CALL) {
+                    return;
+                }
                 match listener.accept() {
                     Ok((stream, _)) => self.admit(scope, stream, &open, stop),
                     // Everybody who came before the end is in.
-                    Err(_) if woken == Woken::Stop => return,
+                    Err(_) if ending.is_some() => return,
                     Err(error) => match error.kind() {
                         io::ErrorKind::WouldBlock
                         | io::ErrorKind::Interrupted
@@ -250,6 +258,9 @@ impl Service<'_> {
     ) -> Woken {
         let since = Instant::now();
         loop {
+            if !first && stop.is_set() {
+                return Woken::Stop;
+            }
             let crowded = open.load(Ordering::SeqCst) * 2 > self.limits.connections;
             let limit = if crowded { self.limits.crowded } else { self.limits.idle };
             let left = limit.saturating_sub(since.elapsed());

@@ -550,6 +550,37 @@ fn who_is_connected_when_it_ends_is_answered() {
 }
 
 #[test]
+fn those_who_keep_coming_do_not_put_the_end_off() {
+    let place = Place::new();
+    let doors = place.open().unwrap();
+    let (stop, tally) = (Stop::new().unwrap(), Tally::default());
+    let over = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let daemon = scope.spawn(|| run(&doors, &Echo, &mut || {}, &options(), &tally, &stop));
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while over.load(Ordering::SeqCst) == 0 {
+                    // One connection after the other, and one that asks without end.
+                    let Ok(mut client) = Client::connect(place.path(), PATIENCE) else { continue };
+                    while client.call("ping", &()).is_ok() {}
+                }
+            });
+        }
+        while tally.answered() < 100 {
+            std::thread::yield_now();
+        }
+        let started = Instant::now();
+        stop.set();
+        while !daemon.is_finished() && started.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        over.store(1, Ordering::SeqCst);
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        daemon.join().unwrap().unwrap();
+    });
+}
+
+#[test]
 fn the_owner_answers_requests_over_the_socket() {
     let lab = Lab::new();
     let state = lab.state();
