@@ -229,7 +229,7 @@ fn announced_bytes_that_do_not_come_hold_nothing_for_long() {
             .collect();
         std::thread::sleep(Duration::from_millis(150));
         let grown = resident().saturating_sub(before);
-        assert!(grown < 64 << 20, "{grown} bytes for nothing but lengths");
+        assert!(grown < 32 << 20, "{grown} bytes for nothing but lengths");
         // More than may be held at a time are turned away at once; the others when their time is up.
         let mut codes = Vec::new();
         for stream in &mut slow {
