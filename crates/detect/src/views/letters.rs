@@ -8,7 +8,7 @@ use unicode_normalization::char::decompose_canonical;
 use super::inline::Undone;
 use super::language::{backwards_gain, likeness, pair, split_words};
 use super::map::{Map, Rewriter};
-use super::survey::Token;
+use super::survey::{Fresh, Token};
 use crate::finding::Transform;
 
 /// As much of a stretch decides how it reads.
@@ -328,6 +328,7 @@ impl Rise {
 pub(super) struct Rot13<'s> {
     source: &'s str,
     rise: Rise,
+    stretches: Vec<Range<usize>>,
     writer: Rewriter<'s>,
 }
 
@@ -335,8 +336,12 @@ impl<'s> Rot13<'s> {
     const LEAST: i32 = 45;
 
     pub(super) fn new(source: &'s str, budget: usize) -> Self {
-        let mut new =
-            Self { source, rise: Rise::default(), writer: Rewriter::pieces(source, budget) };
+        let mut new = Self {
+            source,
+            rise: Rise::default(),
+            stretches: Vec::new(),
+            writer: Rewriter::pieces(source, budget),
+        };
         // A few words say too little one by one.
         if source.len() <= SHORT {
             new.check(0..source.len());
@@ -344,10 +349,10 @@ impl<'s> Rot13<'s> {
         new
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn token(&mut self, token: Token, gain: i32) {
-        if let Some(range) = self.rise.token(token, gain, Self::LEAST) {
-            self.check(range);
+        if let Some(stretch) = self.rise.token(token, gain, Self::LEAST) {
+            self.stretches.push(stretch);
         }
     }
 
@@ -363,8 +368,9 @@ impl<'s> Rot13<'s> {
         self.writer.replace(range, &text.unwrap_or_default());
     }
 
-    pub(super) fn finish(mut self) -> Option<Undone> {
-        if let Some(range) = self.rise.finish(Self::LEAST) {
+    pub(super) fn finish(mut self, fresh: &Fresh<'_>) -> Option<Undone> {
+        self.stretches.extend(self.rise.finish(Self::LEAST));
+        for range in fresh.stretches(std::mem::take(&mut self.stretches)) {
             self.check(range);
         }
         undone(self.writer, Transform::Rot13)
@@ -396,6 +402,7 @@ fn rot13(byte: u8) -> u8 {
 pub(super) struct Backwards<'s> {
     source: &'s str,
     rise: Rise,
+    stretches: Vec<Range<usize>>,
     writer: Rewriter<'s>,
 }
 
@@ -405,8 +412,12 @@ impl<'s> Backwards<'s> {
     const SIGN: i32 = 25;
 
     pub(super) fn new(source: &'s str, budget: usize) -> Self {
-        let mut new =
-            Self { source, rise: Rise::default(), writer: Rewriter::pieces(source, budget) };
+        let mut new = Self {
+            source,
+            rise: Rise::default(),
+            stretches: Vec::new(),
+            writer: Rewriter::pieces(source, budget),
+        };
         // A few words say too little one by one.
         if source.len() <= SHORT {
             new.check(0..source.len());
@@ -414,7 +425,7 @@ impl<'s> Backwards<'s> {
         new
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn token(&mut self, token: Token, first: u8, last: u8) {
         if token.len() < 2 {
             return;
@@ -427,8 +438,8 @@ impl<'s> Backwards<'s> {
             }
             _ => backwards_gain(first, last),
         };
-        if let Some(range) = self.rise.token(token, gain, Self::LEAST) {
-            self.check(range);
+        if let Some(stretch) = self.rise.token(token, gain, Self::LEAST) {
+            self.stretches.push(stretch);
         }
     }
 
@@ -456,8 +467,9 @@ impl<'s> Backwards<'s> {
         self.writer.replace(range, &out);
     }
 
-    pub(super) fn finish(mut self) -> Option<Undone> {
-        if let Some(range) = self.rise.finish(Self::LEAST) {
+    pub(super) fn finish(mut self, fresh: &Fresh<'_>) -> Option<Undone> {
+        self.stretches.extend(self.rise.finish(Self::LEAST));
+        for range in fresh.stretches(std::mem::take(&mut self.stretches)) {
             self.check(range);
         }
         undone(self.writer, Transform::Reversed)

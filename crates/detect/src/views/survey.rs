@@ -176,6 +176,11 @@ impl<'s> Fresh<'s> {
         let range = self.own.iter().fold(range.clone(), |range, map| map.source(range));
         made.altered(range)
     }
+
+    /// All of them if any is new: they may belong together.
+    pub(super) fn stretches(&self, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+        if ranges.iter().any(|range| self.touches(range)) { ranges } else { Vec::new() }
+    }
 }
 
 /// All other readings of a text in normal form that there is a reason for.
@@ -394,8 +399,8 @@ impl<'s> Survey<'s> {
         found.extend(self.spaced.finish());
         found.extend(self.joined.finish());
         found.extend(self.leet.finish());
-        found.extend(self.rot13.finish());
-        found.extend(self.backwards.finish());
+        found.extend(self.rot13.finish(&self.fresh));
+        found.extend(self.backwards.finish(&self.fresh));
         if self.all & QUOTE != 0 {
             found.extend(inline::concatenate(source, budget));
         }
