@@ -197,6 +197,7 @@ fn print(
     writeln!(out, "const PARTS: [usize; 2] = {:?};", finder.parts).expect(grow);
     writeln!(out, "const CROSSING: usize = {};", finder.crossing).expect(grow);
     writeln!(out, "const BLIND: bool = {};", finder.blind).expect(grow);
+    writeln!(out, "const USUAL: bool = {};", finder.usual).expect(grow);
     writeln!(out, "const SIGNED: bool = {};", finder.signed).expect(grow);
     let backwards =
         tables.backwards.iter().map(|(word, flags)| format!("(Cow::Borrowed({word:?}), {flags})"));

@@ -147,6 +147,7 @@ impl RuleSet {
                     bytes: Cow::Borrowed(&BYTES),
                     parts: PARTS,
                     crossing: CROSSING,
+                    usual: USUAL,
                     signed: SIGNED,
                     blind: BLIND,
                 },

@@ -82,6 +82,8 @@ pub(crate) struct Finder {
     pub(crate) parts: [usize; 2],
     /// The longest literal with a sign inside that may end a sentence.
     pub(crate) crossing: usize,
+    /// Whether nothing of ASCII begins anything but words and the usual ends of sentences.
+    pub(crate) usual: bool,
     /// Whether patterns hang on what signs of ASCII tell.
     pub(crate) signed: bool,
     /// Whether patterns hang on what nothing tells: every sentence is read.
@@ -128,6 +130,12 @@ pub(crate) fn is_word(byte: u8) -> bool {
 #[inline]
 pub(crate) fn begins(byte: u8) -> bool {
     (byte != b' ') & !(0x80..0xc0).contains(&byte)
+}
+
+/// The ASCII signs that usually end a sentence.
+#[inline]
+pub(crate) fn is_usual_stop(byte: u8) -> bool {
+    (byte == b'.') | (byte == b'\n') | (byte == b'?') | (byte == b'!')
 }
 
 /// The hash of a whole word, or of eight bytes.
@@ -248,6 +256,13 @@ impl Finder {
         for at in 1..heads.len() {
             heads[at] = heads[at].checked_add(heads[at - 1]).ok_or("too many words")?;
         }
+        let usual = (0..0x80u8).filter(|byte| !is_word(*byte)).all(|byte| {
+            match special[usize::from(byte)] {
+                0 => true,
+                STOP => is_usual_stop(byte),
+                _ => false,
+            }
+        });
         let parts = [entries.len(), entries.len() + signs.len()];
         Ok(Self {
             kinds: Cow::Owned(kinds),
@@ -263,6 +278,7 @@ impl Finder {
             bytes: Cow::Owned(bytes),
             parts,
             crossing,
+            usual,
             signed,
             blind,
         })

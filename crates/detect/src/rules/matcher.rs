@@ -102,6 +102,7 @@ impl Run<'_> {
                 closed.is_some()
             });
             let Some(end) = closed else { break };
+            self.waiting.clear();
             sieve.resume(end);
         }
         self.settle(text.len());

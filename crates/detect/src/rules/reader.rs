@@ -1,18 +1,17 @@
-//! Every literal of a text, in the order in which what tells them stands.
+//! Every literal of a text, and the ends of its sentences.
 
 use super::finder::{
     BITS, EIGHT, Entry, FOUR, Finder, LOOSE, SIGN, START, STOP, WORD, Window, begins, eight, first,
-    hash, hash_four, is_word, window,
+    hash, hash_four, is_usual_stop, is_word, window,
 };
 use crate::bitmap::{BLOCK, bits};
 
 /// What a reader comes upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A literal: which, where it starts and ends. Those that end up to a place have all been seen
-    /// when a later event is at or behind it.
+    /// A literal: which, where it starts and ends.
     Literal(u16, usize, usize),
-    /// The end of a sentence.
+    /// The end of a sentence: all literals that end up to it have been seen.
     Stop(usize),
 }
 
@@ -43,10 +42,22 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    fn read(&self, starts: u64, seen: &mut impl FnMut(Event) -> bool) -> bool {
+    /// Words first: what ends behind the end of a sentence waits for the next one.
+    #[inline]
+    fn read(&self, mut starts: u64, seen: &mut impl FnMut(Event) -> bool) -> bool {
+        while starts != 0 {
+            let place = starts.trailing_zeros() as usize;
+            starts &= starts - 1;
+            self.word(place, seen);
+        }
         let Some(block) = self.window.first_chunk::<BLOCK>() else { return true };
-        let others = !self.words & bits(block, begins);
-        let mut rest = starts | others;
+        let ascii = block.iter().fold(0, |any, byte| any | byte) < 0x80;
+        let others = if ascii && self.finder.usual {
+            bits(block, is_usual_stop)
+        } else {
+            !self.words & bits(block, begins)
+        };
+        let mut rest = others;
         if !self.finder.loose().is_empty() {
             rest |= bits(block, |byte| self.finder.special(byte) & LOOSE != 0);
         }
@@ -54,9 +65,6 @@ impl Block<'_> {
             let place = rest.trailing_zeros() as usize;
             let bit = rest & rest.wrapping_neg();
             rest &= rest - 1;
-            if starts & bit != 0 {
-                self.word(place, seen);
-            }
             let special = self.finder.special(self.window[place]);
             if special != 0 && self.special(place, special, others & bit != 0, seen) {
                 return true;

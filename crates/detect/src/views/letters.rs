@@ -10,6 +10,7 @@ use super::language::{backwards_gain, likeness, pair, split_words};
 use super::map::{Map, Rewriter};
 use super::survey::{Fresh, Token};
 use crate::finding::Transform;
+use crate::words::Words;
 
 /// As much of a stretch decides how it reads.
 const SAMPLE: usize = 4096;
@@ -72,7 +73,7 @@ impl<'s> Leet<'s> {
 }
 
 /// The letters that a digit or sign is used for.
-fn letters_for(byte: u8) -> &'static str {
+const fn letters_for(byte: u8) -> &'static str {
     match byte {
         b'0' => "o",
         b'1' | b'!' | b'|' => "il",
@@ -239,42 +240,61 @@ impl<'s> Spaced<'s> {
 pub(super) struct Joined<'s> {
     source: &'s str,
     writer: Rewriter<'s>,
+    word: Vec<u8>,
 }
+
+/// Without one of these nothing is cut: names in code are long, too.
+static JOINED: Words<8> = Words::new([
+    "instruction",
+    "systemprompt",
+    "previous",
+    "password",
+    "disregard",
+    "ignoreall",
+    "jailbreak",
+    "guideline",
+]);
+
+/// Small letters, and the first that a digit or sign is used for.
+static FIRST_LETTER: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = match letters_for(byte).as_bytes() {
+            [letter, ..] => *letter,
+            [] => byte.to_ascii_lowercase(),
+        };
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
 
 impl<'s> Joined<'s> {
     /// Shorter ones hold too little.
     pub(super) const LEAST: usize = 18;
     const MOST: usize = 400;
-    /// Without one of these nothing is cut: names in code are long, too.
-    const TELLING: [&'static str; 8] = [
-        "instruction",
-        "systemprompt",
-        "previous",
-        "password",
-        "disregard",
-        "ignoreall",
-        "jailbreak",
-        "guideline",
-    ];
-
     pub(super) fn new(source: &'s str, budget: usize) -> Self {
-        Self { source, writer: Rewriter::new(source, budget) }
+        Self { source, writer: Rewriter::new(source, budget), word: Vec::new() }
     }
 
     pub(super) fn token(&mut self, token: Token) {
         if token.len() > Self::MOST {
             return;
         }
-        let word: Vec<u8> = self.source.as_bytes()[token.range()]
-            .iter()
-            .filter(|byte| !matches!(byte, b'_' | b'-' | b'.'))
-            .map(|byte| letters_for(*byte).bytes().next().unwrap_or(*byte).to_ascii_lowercase())
-            .collect();
-        let Ok(word) = String::from_utf8(word) else { return };
-        if !Self::TELLING.iter().any(|telling| word.contains(telling)) {
-            return;
-        }
-        if let Some(words) = split_words(&word) {
+        let bytes = &self.source.as_bytes()[token.range()];
+        self.word.clear();
+        self.word.extend(
+            bytes
+                .iter()
+                .filter(|byte| !matches!(byte, b'_' | b'-' | b'.'))
+                .map(|byte| FIRST_LETTER[usize::from(*byte)]),
+        );
+        if JOINED.stand_in(&self.word)
+            && let Ok(word) = std::str::from_utf8(&self.word)
+            && let Some(words) = split_words(word)
+        {
             self.writer.replace(token.range(), &words);
         }
     }

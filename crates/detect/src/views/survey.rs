@@ -367,7 +367,7 @@ impl<'s> Survey<'s> {
         self.rot13.token(token, gain);
         if words {
             self.backwards.token(token, bytes[0], bytes[bytes.len() - 1]);
-            if token.len() >= Joined::LEAST {
+            if token.len() >= Joined::LEAST && self.fresh.touches(&token.range()) {
                 self.joined.token(token);
             }
         }

@@ -4,6 +4,8 @@
 //! `scripts/bench` runs the large sizes: `WARDKEEP_MEGABYTES=64 cargo test --release -p wardkeep-detect
 //! --test it adversarial -- --ignored --nocapture`.
 
+#![expect(clippy::print_stdout, reason = "figures are shown when asked for")]
+
 use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Duration;
