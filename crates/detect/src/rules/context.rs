@@ -142,7 +142,9 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
 }
 
 fn flags(words: &[(Cow<'static, str>, u16)], word: &str) -> u16 {
-    words.binary_search_by(|(known, _)| known.as_ref().cmp(word)).map_or(0, |at| words[at].1)
+    let word = word.as_bytes();
+    let order = |known: &[u8]| known.first().cmp(&word.first()).then_with(|| known.cmp(word));
+    words.binary_search_by(|(known, _)| order(known.as_bytes())).map_or(0, |at| words[at].1)
 }
 
 /// Whether it stands in quotation marks or in code inside prose; the quotes of a data format,
