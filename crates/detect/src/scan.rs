@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::allow::Allowed;
@@ -148,7 +149,7 @@ impl Detector {
             let leak = self.guard.get_or_init(OutputGuard::new).check(text);
             leaked = leak.score;
             for finding in leak.findings {
-                findings.add(finding.weight, finding.span, || finding);
+                findings.add(&finding.rule.clone(), finding.weight, finding.span, || finding);
             }
         }
         let mut findings = findings.finish();
@@ -218,10 +219,11 @@ fn rules(
 ) {
     let encoded = view.path().iter().any(|&step| is_encoding(step));
     let mut heaviest: Option<(f32, Span)> = None;
-    for one in matcher::matches(set, view.text()) {
+    // What was not hidden was found in the first view.
+    let hidden = |range: Range<usize>| !view.path().is_empty() && view.altered(range);
+    for one in matcher::matches(set, view.text(), |range| first || hidden(range)) {
         let rule = &set.rules[usize::from(one.rule)];
-        // What was not hidden was found in the first view.
-        let hidden = !view.path().is_empty() && view.altered(one.start..one.end);
+        let hidden = hidden(one.start..one.end);
         if !hidden && !first {
             continue;
         }
@@ -236,7 +238,7 @@ fn rules(
         if hidden && encoded && heaviest.is_none_or(|(most, _)| weight > most) {
             heaviest = Some((weight, span));
         }
-        findings.add(weight, span, || Finding {
+        findings.add(&rule.id, weight, span, || Finding {
             rule: rule.id.clone(),
             category: rule.category,
             weight,
@@ -250,7 +252,7 @@ fn rules(
         && weight >= 0.3
     {
         let weight = (weight * 0.5 + ENCODED).min(0.9);
-        findings.add(weight, span, || Finding {
+        findings.add("encoded.payload", weight, span, || Finding {
             rule: Cow::Borrowed("encoded.payload"),
             category: Category::EncodedPayload,
             weight,
@@ -284,7 +286,7 @@ fn has_canary(text: &str, span: Span) -> bool {
 fn limits(views: &Views<'_>, text: &str, findings: &mut Heaviest) {
     if views.truncated {
         let span = Span { start: 0, end: text.len() };
-        findings.add(LIMITS, span, || Finding {
+        findings.add("decode.limits", LIMITS, span, || Finding {
             rule: Cow::Borrowed("decode.limits"),
             category: Category::EncodedPayload,
             weight: LIMITS,
@@ -298,7 +300,7 @@ fn limits(views: &Views<'_>, text: &str, findings: &mut Heaviest) {
 /// Text that a reader cannot see.
 fn hidden(views: &Views<'_>, findings: &mut Heaviest) {
     for hidden in views.hidden.iter().take(8) {
-        findings.add(0.3, hidden.span, || Finding {
+        findings.add("hidden.text", 0.3, hidden.span, || Finding {
             rule: Cow::Borrowed("hidden.text"),
             category: Category::IndirectInjection,
             weight: 0.3,
@@ -333,7 +335,7 @@ fn secrets_and_urls(text: &str, channel: Channel, findings: &mut Heaviest) {
     // A card number without words around it is too little.
     for secret in secrets.finish().into_iter().filter(|secret| secret.confidence >= 0.5) {
         let weight = secret.confidence * share;
-        findings.add(weight, secret.span, || Finding {
+        findings.add(secret.kind, weight, secret.span, || Finding {
             rule: Cow::Owned(format!("secret.{}", secret.kind)),
             category: Category::SensitiveFileContent,
             weight,
@@ -343,7 +345,8 @@ fn secrets_and_urls(text: &str, channel: Channel, findings: &mut Heaviest) {
         });
     }
     for risk in risky.finish() {
-        findings.add(risk.weight, risk.span, || risk);
+        let rule = risk.rule.clone();
+        findings.add(&rule, risk.weight, risk.span, || risk);
     }
 }
 
@@ -356,8 +359,8 @@ fn judge(found: &urls::Seen<'_>, channel: Channel, findings: &mut Heaviest) {
     let share = if context.in_image || from_model { 0.8 } else { 0.45 };
     for risk in found.judge(context).into_iter().filter(|risk| risk.weight >= LEAST) {
         let weight = risk.weight * share;
-        findings.add(weight, found.span, || Finding {
-            rule: Cow::Owned(format!("url.{:?}", risk.kind).to_lowercase()),
+        findings.add(risk.kind.name(), weight, found.span, || Finding {
+            rule: Cow::Borrowed(risk.kind.name()),
             category: Category::DataExfiltration,
             weight,
             span: found.span,

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::finding::{Span, Transform};
+use inline::Undone;
 use map::Map;
 
 mod confusable;
@@ -186,7 +187,7 @@ struct Node<'a> {
     own: usize,
     path: Vec<Transform>,
     depth: u8,
-    hidden: Vec<(Vec<Transform>, String, Map)>,
+    hidden: Vec<Undone>,
 }
 
 impl<'a> Reader<'a> {
@@ -198,19 +199,20 @@ impl<'a> Reader<'a> {
             return;
         }
         let size = raw.len();
-        let (cased, own_maps, undone, hidden) = match raw {
+        let (cased, own_maps, undone, hidden, read) = match raw {
             Cow::Borrowed(raw) => {
                 let normal = normalise::normalise(raw);
-                (normal.text, normal.maps, normal.undone, normal.hidden)
+                (normal.text, normal.maps, normal.undone, normal.hidden, normal.read)
             }
             Cow::Owned(raw) => {
                 let normal = normalise::normalise(&raw);
                 let (maps, undone, hidden) = (normal.maps, normal.undone, normal.hidden);
+                let read = normal.read;
                 let text = match normal.text {
                     Cow::Owned(text) => text,
                     Cow::Borrowed(_) => raw,
                 };
-                (Cow::Owned(text), maps, undone, hidden)
+                (Cow::Owned(text), maps, undone, hidden, read)
             }
         };
         let lower = lower_case(&cased);
@@ -233,7 +235,7 @@ impl<'a> Reader<'a> {
         for kind in undone {
             push_new(&mut full, kind);
         }
-        let hidden = self.hidden(hidden, &all[own..]);
+        self.hidden(hidden, &all[own..]);
         self.out.views.push(View {
             original: self.original,
             text: lower,
@@ -241,17 +243,12 @@ impl<'a> Reader<'a> {
             path: full.clone(),
         });
         if depth < self.limits.max_depth && self.out.views.len() < self.limits.max_views {
-            self.queue.push(Node { cased, maps: all, own, path: full, depth, hidden });
+            self.queue.push(Node { cased, maps: all, own, path: full, depth, hidden: read });
         }
     }
 
-    /// Notes what was hidden; what could be read becomes a reading of its own.
-    fn hidden(
-        &mut self,
-        found: Vec<(Range<usize>, HiddenKind, String)>,
-        outer: &[Arc<Map>],
-    ) -> Vec<(Vec<Transform>, String, Map)> {
-        let mut texts = Vec::new();
+    /// Notes what was hidden.
+    fn hidden(&mut self, found: Vec<(Range<usize>, HiddenKind, String)>, outer: &[Arc<Map>]) {
         for (range, kind, text) in found {
             let view = View {
                 original: self.original,
@@ -259,20 +256,8 @@ impl<'a> Reader<'a> {
                 maps: outer.to_vec(),
                 path: Vec::new(),
             };
-            let span = view.span(range.clone());
-            if !text.is_empty() {
-                let mut map = Map::default();
-                map.replace(0, range, true);
-                let how = match kind {
-                    HiddenKind::Tags => vec![Transform::Tags],
-                    HiddenKind::BidiOverride => vec![Transform::Invisible, Transform::Reversed],
-                    _ => vec![Transform::Invisible],
-                };
-                texts.push((how, text.clone(), map));
-            }
-            self.out.hidden.push(Hidden { span, kind, text });
+            self.out.hidden.push(Hidden { span: view.span(range), kind, text });
         }
-        texts
     }
 
     fn expand(&mut self, index: usize) {
@@ -285,9 +270,14 @@ impl<'a> Reader<'a> {
             // The place is one in the text before it was brought into normal form.
             self.child(&path, kinds, text, map, &maps[own..], depth);
         }
-        let (found, truncated) =
+        let (mut found, truncated) =
             survey::survey(&cased, survey::Fresh::new(&maps, own), self.budget);
         self.out.truncated |= truncated;
+        // Where not all can be read, the short ones come first: many short ones fit.
+        let length: usize = found.iter().map(|(_, text, _)| text.len()).sum();
+        if length > self.budget {
+            found.sort_by_key(|(_, text, _)| text.len());
+        }
         for (kinds, text, map) in found {
             self.child(&path, kinds, text, map, &maps, depth);
         }

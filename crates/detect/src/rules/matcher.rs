@@ -1,5 +1,7 @@
 //! One pass over a text: literals, sentences, patterns.
 
+use std::ops::Range;
+
 use super::RuleSet;
 use super::compile::{ANCHOR, CLOSES, FIRST, LAST, LEFT, Literal, MENTIONS, OPENS, QUOTES, RIGHT};
 use super::reader::{self, Event};
@@ -12,10 +14,8 @@ const SENTENCE: usize = 192;
 const WAITING: usize = 1024;
 /// Hits that are kept when a sentence is cut.
 const KEPT: usize = 24;
-/// Matches of one rule that are looked at in one text.
+/// Matches of one rule that count in full, or that count in part, and are kept of one text.
 const PER_RULE: u16 = 64;
-/// Set for a rule that matched that often: it is not looked for any more.
-const DONE: u16 = u16::MAX;
 
 /// A literal in the text.
 #[derive(Debug, Clone, Copy)]
@@ -50,10 +50,47 @@ struct Slot {
     end: usize,
 }
 
-/// Finds the matches of all rules in a normalised text.
-pub(crate) fn matches(set: &RuleSet, text: &str) -> Vec<Match> {
+/// What was seen of a rule.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    /// Matches in all, of a rule that needs several; else those that count in full.
+    full: u16,
+    /// Matches that count in part.
+    part: u16,
+    /// The most that one of those counts for.
+    most: f32,
+}
+
+impl Seen {
+    /// Whether no match that follows can add anything: only what counts in full ends the search, so
+    /// that matches which count for little or nothing hide none that counts.
+    fn done(self) -> bool {
+        self.full >= PER_RULE
+    }
+
+    /// Whether a match is kept.
+    fn takes(&mut self, factor: f32) -> bool {
+        if factor >= 1.0 {
+            self.full = self.full.saturating_add(1);
+            return self.full <= PER_RULE;
+        }
+        let kept = self.part < PER_RULE || factor > self.most;
+        self.part = self.part.saturating_add(1);
+        self.most = self.most.max(factor);
+        kept
+    }
+}
+
+/// Finds the matches of all rules in a normalised text. However many there are where it does not matter,
+/// those where it does are found.
+pub(crate) fn matches(
+    set: &RuleSet,
+    text: &str,
+    matters: impl Fn(Range<usize>) -> bool,
+) -> Vec<Match> {
     let mut run = Run {
         set,
+        matters: &matters,
         text,
         waiting: Vec::new(),
         hits: Vec::new(),
@@ -71,6 +108,7 @@ pub(crate) fn matches(set: &RuleSet, text: &str) -> Vec<Match> {
 
 struct Run<'a> {
     set: &'a RuleSet,
+    matters: &'a dyn Fn(Range<usize>) -> bool,
     text: &'a str,
     /// Literals that others may yet come before.
     waiting: Vec<Hit>,
@@ -78,8 +116,8 @@ struct Run<'a> {
     hits: Vec<Hit>,
     /// Of each element, the latest hit that ends a row up to it.
     slots: Vec<Slot>,
-    /// Of each rule, how often it matched.
-    seen: Vec<u16>,
+    /// Of each rule, where it does not matter and where it does.
+    seen: Vec<[Seen; 2]>,
     found: Vec<Match>,
     sentence: usize,
     /// Whether the sentence so far has a literal that a pattern hangs on.
@@ -171,7 +209,7 @@ impl Run<'_> {
         let tables = &self.set.tables;
         if self.slots.is_empty() {
             self.slots = vec![Slot::default(); tables.elements];
-            self.seen = vec![0; self.set.rules.len()];
+            self.seen = vec![[Seen::default(); 2]; self.set.rules.len()];
         }
         let about = context::About {
             here: mentions,
@@ -187,7 +225,7 @@ impl Run<'_> {
                 let uses = tables.index[class] as usize..tables.index[class + 1] as usize;
                 for one in &tables.uses[uses] {
                     let element = usize::from(one.element);
-                    if self.seen[usize::from(one.rule)] == DONE {
+                    if self.seen[usize::from(one.rule)][1].done() {
                         continue;
                     }
                     let start = if one.ends & FIRST != 0 {
@@ -211,52 +249,45 @@ impl Run<'_> {
                     {
                         continue;
                     }
-                    let seen = &mut self.seen[usize::from(one.rule)];
-                    *seen += 1;
-                    let factor = f32::from(*seen);
-                    let new = Match { rule: one.rule, start, end: hit.end, factor };
-                    complete(self.set, self.text, &self.hits, about, &mut self.found, new);
-                    if *seen >= PER_RULE {
-                        *seen = DONE;
-                    }
+                    self.complete(about, one.rule, start, hit.end);
                 }
             }
         }
     }
-}
 
-/// Weighs a complete pattern; its factor comes in as the number of matches so far.
-fn complete(
-    set: &RuleSet,
-    text: &str,
-    hits: &[Hit],
-    about: context::About,
-    found: &mut Vec<Match>,
-    mut new: Match,
-) {
-    let rule = &set.rules[usize::from(new.rule)];
-    if rule.at_least > 1 {
-        if new.factor < f32::from(rule.at_least) {
+    /// Weighs a complete pattern.
+    fn complete(&mut self, about: context::About, index: u16, start: usize, end: usize) {
+        let (set, text) = (self.set, self.text);
+        let rule = &set.rules[usize::from(index)];
+        let seen = &mut self.seen[usize::from(index)];
+        if rule.at_least > 1 {
+            let seen = &mut seen[1];
+            seen.full += 1;
+            if seen.full < rule.at_least {
+                return;
+            }
+            // Twice the number that is needed counts in full.
+            let factor = (f32::from(seen.full) / f32::from(rule.at_least) * 0.7).min(1.0);
+            match self.found.iter_mut().find(|old| old.rule == index) {
+                Some(old) => *old = Match { end, factor, ..*old },
+                None => self.found.push(Match { rule: index, start, end, factor }),
+            }
             return;
         }
-        // Twice the number that is needed counts in full.
-        new.factor = (new.factor / f32::from(rule.at_least) * 0.7).min(1.0);
-        match found.iter_mut().find(|old| old.rule == new.rule) {
-            Some(old) => *old = Match { start: old.start, ..new },
-            None => found.push(new),
+        let place = context::Place { text, hits: &self.hits, words: &set.tables.backwards };
+        let factor = context::factor(&place, about, rule, start, end);
+        if factor <= 0.0 {
+            return;
         }
-        return;
-    }
-    let place = context::Place { text, hits, words: &set.tables.backwards };
-    new.factor = context::factor(&place, about, rule, new.start, new.end);
-    if new.factor <= 0.0 {
-        return;
-    }
-    match found.last_mut() {
-        Some(old) if old.rule == new.rule && old.end > new.start && old.factor >= new.factor => {
-            old.end = old.end.max(new.end);
+        if let Some(old) = self.found.last_mut()
+            && old.rule == index
+            && old.end > start
+            && old.factor >= factor
+        {
+            old.end = old.end.max(end);
+        } else if seen[usize::from((self.matters)(start..end))].takes(factor) {
+            self.found.push(Match { rule: index, start, end, factor });
         }
-        _ => found.push(new),
     }
 }
 
@@ -352,8 +383,12 @@ mod tests {
             ("'末'", "这是末尾"),
         ] {
             let set = RuleSet::own(&[rule(pattern)]).unwrap();
-            assert_eq!(matches(&set, text).len(), 1, "{pattern}");
-            assert_eq!(matches(&set, text), matches(&without_sieve(&set), text), "{pattern}");
+            assert_eq!(matches(&set, text, |_| true).len(), 1, "{pattern}");
+            assert_eq!(
+                matches(&set, text, |_| true),
+                matches(&without_sieve(&set), text, |_| true),
+                "{pattern}"
+            );
         }
     }
 
@@ -383,7 +418,7 @@ mod tests {
         #[test]
         fn the_sieve_changes_nothing(text in text()) {
             let set = RuleSet::builtin();
-            prop_assert_eq!(matches(&set, &text), matches(&without_sieve(&set), &text));
+            prop_assert_eq!(matches(&set, &text, |_| true), matches(&without_sieve(&set), &text, |_| true));
         }
     }
 }

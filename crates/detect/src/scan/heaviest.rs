@@ -1,6 +1,7 @@
-//! The findings that are reported: the heaviest, however many there are.
+//! The findings that are reported: of each rule the heaviest, then the heaviest of all others.
 
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 use crate::finding::{Finding, Span};
 
@@ -9,19 +10,38 @@ pub(super) const MOST: usize = 64;
 /// As many wait until the lighter ones go.
 const WAITING: usize = 16 * MOST;
 
-/// Collects findings and forgets the lighter ones, so that a text full of them costs little memory.
+/// Collects findings and forgets the lighter ones, so that a text full of them costs little memory; no
+/// number of findings of one rule crowds out another rule.
 #[derive(Debug, Default)]
 pub(super) struct Heaviest {
     kept: Vec<Finding>,
-    /// Whatever does not come before this is not reported.
+    /// The heaviest of each rule.
+    rules: HashMap<String, (f32, Span)>,
+    /// Whatever does not come before this is reported only as the heaviest of its rule.
     floor: Option<(f32, Span)>,
 }
 
 impl Heaviest {
-    /// Takes a finding in, if it can be among those that are reported.
-    pub(super) fn add(&mut self, weight: f32, span: Span, finding: impl FnOnce() -> Finding) {
-        if self.floor.is_some_and(|floor| order((weight, span), floor) != Ordering::Less) {
+    /// Takes a finding of a rule in, if it can be among those that are reported.
+    pub(super) fn add(
+        &mut self,
+        rule: &str,
+        weight: f32,
+        span: Span,
+        finding: impl FnOnce() -> Finding,
+    ) {
+        let new = (weight, span);
+        let best = self.rules.get_mut(rule);
+        let better = best.as_ref().is_none_or(|best| order(new, **best) == Ordering::Less);
+        if !better && self.floor.is_some_and(|floor| order(new, floor) != Ordering::Less) {
             return;
+        }
+        match best {
+            Some(best) if better => *best = new,
+            Some(_) => {}
+            None => {
+                self.rules.insert(rule.to_owned(), new);
+            }
         }
         self.kept.push(finding());
         if self.kept.len() >= WAITING {
@@ -37,12 +57,30 @@ impl Heaviest {
 
     fn settle(&mut self) {
         self.kept.sort_by(|a, b| order((a.weight, a.span), (b.weight, b.span)));
-        self.kept.truncate(MOST);
-        if self.kept.len() == MOST {
-            self.floor = self.kept.last().map(|last| (last.weight, last.span));
+        let rules = self.kept.iter().map(|one| &*one.rule).collect::<HashSet<_>>().len();
+        let mut others = MOST.saturating_sub(rules);
+        let mut seen: HashSet<String> = HashSet::new();
+        let mut last = None;
+        self.kept.retain(|one| {
+            if !seen.contains(&*one.rule) {
+                return seen.len() < MOST && seen.insert(one.rule.clone().into_owned());
+            }
+            if others > 0 {
+                others -= 1;
+                last = Some((one.weight, one.span));
+                return true;
+            }
+            false
+        });
+        // Others are kept as long as there is room, then only those that come before the last.
+        if others == 0 {
+            self.floor = last.or(Some(HEAVIEST));
         }
     }
 }
+
+/// Nothing comes before it.
+const HEAVIEST: (f32, Span) = (f32::INFINITY, Span { start: 0, end: 0 });
 
 /// The heavier one first, then the one that stands first.
 fn order(a: (f32, Span), b: (f32, Span)) -> Ordering {
@@ -58,27 +96,39 @@ mod tests {
     use super::*;
     use crate::finding::Category;
 
+    /// The same with all of them at hand.
+    fn slowly(mut all: Vec<Finding>) -> Vec<Finding> {
+        all.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.span.cmp(&b.span)));
+        let first = |at: usize| all[..at].iter().all(|other| other.rule != all[at].rule);
+        let firsts: Vec<usize> = (0..all.len()).filter(|at| first(*at)).take(MOST).collect();
+        let rest = (0..all.len()).filter(|at| !first(*at)).take(MOST - firsts.len());
+        let mut kept: Vec<usize> = firsts.iter().copied().chain(rest).collect();
+        kept.sort_unstable();
+        kept.into_iter().map(|at| all[at].clone()).collect()
+    }
+
     proptest! {
         #[test]
-        fn as_if_all_had_been_kept(all in prop::collection::vec((0u8..4, 0usize..40), 0..3000)) {
+        fn as_if_all_had_been_kept(
+            all in prop::collection::vec((0u8..4, 0usize..40, 0u8..90), 0..3000),
+            rules in 1u8..90,
+        ) {
             let mut heaviest = Heaviest::default();
             let mut plain: Vec<Finding> = Vec::new();
-            for (number, (weight, start)) in all.into_iter().enumerate() {
+            for (weight, start, rule) in all {
                 let (weight, span) = (f32::from(weight) / 4.0, Span { start, end: start + 1 });
                 let finding = Finding {
-                    rule: Cow::Owned(number.to_string()),
+                    rule: Cow::Owned((rule % rules).to_string()),
                     category: Category::IndirectInjection,
                     weight,
                     span,
                     path: Vec::new(),
                     reason: Cow::Borrowed("a test"),
                 };
-                heaviest.add(weight, span, || finding.clone());
+                heaviest.add(&finding.rule, weight, span, || finding.clone());
                 plain.push(finding);
             }
-            plain.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.span.cmp(&b.span)));
-            plain.truncate(MOST);
-            prop_assert_eq!(heaviest.finish(), plain);
+            prop_assert_eq!(heaviest.finish(), slowly(plain));
         }
     }
 }

@@ -40,6 +40,28 @@ pub enum UrlRiskKind {
     Disguised,
 }
 
+impl UrlRiskKind {
+    /// The id of the rule that a finding of this kind is of.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Exfiltration => "url.exfiltration",
+            Self::EncodedData => "url.encodeddata",
+            Self::Placeholder => "url.placeholder",
+            Self::DropService => "url.dropservice",
+            Self::Redirection => "url.redirection",
+            Self::RawAddress => "url.rawaddress",
+            Self::Metadata => "url.metadata",
+            Self::Internal => "url.internal",
+            Self::DataUri => "url.datauri",
+            Self::Script => "url.script",
+            Self::UserInfo => "url.userinfo",
+            Self::MixedScript => "url.mixedscript",
+            Self::Punycode => "url.punycode",
+            Self::Disguised => "url.disguised",
+        }
+    }
+}
+
 /// One risk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UrlRisk {

@@ -10,6 +10,7 @@ use unicode_normalization::char::{
 };
 
 use super::confusable;
+use super::inline::Undone;
 use super::invisible;
 use super::map::Map;
 use super::{HiddenKind, push_new};
@@ -17,7 +18,7 @@ use crate::finding::Transform;
 
 /// More marks than this on one letter are decoration.
 const MAX_MARKS: usize = 8;
-/// More hidden things than this need not be told apart.
+/// More hidden things than this need not be told apart; all of them are read.
 const MAX_HIDDEN: usize = 256;
 /// As much of overridden text is shown as hidden.
 const MAX_OVERRIDDEN: usize = 1024;
@@ -31,8 +32,10 @@ pub(super) struct Normal<'t> {
     pub(super) maps: Vec<Map>,
     /// What was undone on the way.
     pub(super) undone: Vec<Transform>,
-    /// What was hidden in characters that do not show.
+    /// What was hidden in characters that do not show, the first of it.
     pub(super) hidden: Vec<(Range<usize>, HiddenKind, String)>,
+    /// All that could be read of it, by the way it was hidden.
+    pub(super) read: Vec<Undone>,
 }
 
 /// Brings a text into normal form.
@@ -43,6 +46,7 @@ pub(super) fn normalise(text: &str) -> Normal<'_> {
             maps: Vec::new(),
             undone: Vec::new(),
             hidden: Vec::new(),
+            read: Vec::new(),
         };
     }
     let mut folder = Folder::new(text);
@@ -52,6 +56,7 @@ pub(super) fn normalise(text: &str) -> Normal<'_> {
         maps: Vec::new(),
         undone: folder.undone,
         hidden: folder.hidden,
+        read: folder.read,
     };
     let map = folder.map;
     if folder.confusable {
@@ -123,6 +128,7 @@ struct Folder<'t> {
     cut: bool,
     undone: Vec<Transform>,
     hidden: Vec<(Range<usize>, HiddenKind, String)>,
+    read: Vec<Undone>,
     /// Up to here text under an override has been reported.
     overridden: usize,
     confusable: bool,
@@ -140,6 +146,7 @@ impl<'t> Folder<'t> {
             cut: false,
             undone: Vec::new(),
             hidden: Vec::new(),
+            read: Vec::new(),
             overridden: 0,
             confusable: false,
             folded: String::new(),
@@ -400,13 +407,13 @@ impl<'t> Folder<'t> {
         // One or two on their own carry nothing; tags begin with a byte of their own.
         let telling =
             run.len() >= 12 || run.as_bytes()[0] == 0xf3 || run.contains(['\u{202d}', '\u{202e}']);
-        if telling && self.hidden.len() < MAX_HIDDEN {
+        if telling {
             let before = self.text[..at].chars().next_back();
             for (kind, text) in invisible::read(run, before) {
                 let undone =
                     if kind == HiddenKind::Tags { Transform::Tags } else { Transform::Invisible };
                 push_new(&mut self.undone, undone);
-                self.hidden.push((at..end, kind, text));
+                self.hide(at..end, kind, text);
             }
             if at >= self.overridden && run.contains(['\u{202d}', '\u{202e}']) {
                 self.override_at(at, end);
@@ -424,7 +431,35 @@ impl<'t> Folder<'t> {
             push_new(&mut self.undone, Transform::Invisible);
             let text =
                 rest[..stop].chars().rev().filter(|c| !invisible::is_invisible(*c)).collect();
-            self.hidden.push((at..end + stop, HiddenKind::BidiOverride, text));
+            self.hide(at..end + stop, HiddenKind::BidiOverride, text);
+        }
+    }
+
+    /// Notes something hidden; what it says joins the other texts that were hidden in this way, a line
+    /// each: no number of them keeps another from being read.
+    fn hide(&mut self, range: Range<usize>, kind: HiddenKind, text: String) {
+        if !text.is_empty() {
+            let how: &[Transform] = match kind {
+                HiddenKind::Tags => &[Transform::Tags],
+                HiddenKind::BidiOverride => &[Transform::Invisible, Transform::Reversed],
+                _ => &[Transform::Invisible],
+            };
+            let index = match self.read.iter().position(|(known, ..)| known == how) {
+                Some(index) => index,
+                None => {
+                    self.read.push((how.to_vec(), String::new(), Map::default()));
+                    self.read.len() - 1
+                }
+            };
+            let (_, all, map) = &mut self.read[index];
+            if !all.is_empty() {
+                all.push('\n');
+            }
+            map.replace(all.len(), range.clone(), true);
+            all.push_str(&text);
+        }
+        if self.hidden.len() < MAX_HIDDEN {
+            self.hidden.push((range, kind, text));
         }
     }
 }

@@ -22,12 +22,15 @@ pub(super) struct Pieces<'s> {
     /// Tokens that may be lines of one piece.
     lines: Vec<Range<usize>>,
     budget: usize,
+    /// What may yet come out of compressed pieces: as long as there is enough, and then.
+    inflated: [usize; 2],
     pub(super) truncated: bool,
 }
 
 impl<'s> Pieces<'s> {
     pub(super) fn new(source: &'s str, budget: usize) -> Self {
-        Self { source, groups: Vec::new(), lines: Vec::new(), budget, truncated: false }
+        let inflated = [budget / 2; 2];
+        Self { source, groups: Vec::new(), lines: Vec::new(), budget, inflated, truncated: false }
     }
 
     /// Whether short tokens matter, too, because they may end a piece.
@@ -212,31 +215,38 @@ impl<'s> Pieces<'s> {
             return true;
         }
         if let Some(text) = self.inflate(bytes) {
-            self.accept(range, &[by, Transform::Deflate], &text);
+            self.put(range, &[by, Transform::Deflate], &text);
             return true;
         }
         false
     }
 
+    /// What was compressed, up to eight times its length; when much has come out already, half as
+    /// much again as its length, which is enough for a short text: no piece uses up what others need.
     fn inflate(&mut self, bytes: &[u8]) -> Option<String> {
-        let limit = self.budget as u64;
+        let enough = bytes.len() * 8 + 256;
+        let (pool, limit) = match self.inflated {
+            [first, _] if first >= enough => (0, enough),
+            [_, second] => (1, second.min(bytes.len() * 3 / 2 + 16)),
+        };
         let mut plain = Vec::new();
+        let most = limit as u64;
         match bytes {
             [0x1f, 0x8b, 8, ..] => {
-                let _ = flate2::read::GzDecoder::new(bytes).take(limit).read_to_end(&mut plain);
+                let _ = flate2::read::GzDecoder::new(bytes).take(most).read_to_end(&mut plain);
             }
             [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => {
-                let _ = flate2::read::ZlibDecoder::new(bytes).take(limit).read_to_end(&mut plain);
+                let _ = flate2::read::ZlibDecoder::new(bytes).take(most).read_to_end(&mut plain);
             }
             _ => return None,
         }
-        self.truncated |= plain.len() as u64 >= limit;
+        self.truncated |= plain.len() >= limit;
+        // What is thrown away was work all the same.
+        self.inflated[pool] = self.inflated[pool].saturating_sub(plain.len());
         let good = match std::str::from_utf8(&plain) {
             Ok(_) => plain.len(),
             Err(error) => error.valid_up_to(),
         };
-        // What is thrown away was work all the same.
-        self.budget = self.budget.saturating_sub(plain.len() - good);
         text_of(&plain[..good])
     }
 
@@ -246,6 +256,10 @@ impl<'s> Pieces<'s> {
             return;
         }
         self.budget -= text.len();
+        self.put(range, path, text);
+    }
+
+    fn put(&mut self, range: Range<usize>, path: &[Transform], text: &str) {
         let index = match self.groups.iter().position(|(known, _)| known == path) {
             Some(index) => index,
             None => {

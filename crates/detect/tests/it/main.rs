@@ -1,8 +1,11 @@
 //! Integration tests of the detect crate, one binary.
 
+#[cfg(test)]
 mod adversarial;
 #[cfg(test)]
 mod bash;
+#[cfg(test)]
+mod exhaustion;
 #[cfg(test)]
 mod leak;
 #[cfg(test)]
