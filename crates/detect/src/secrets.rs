@@ -8,6 +8,7 @@ mod blocks;
 mod cards;
 mod formats;
 mod placeholders;
+mod redaction;
 #[cfg(test)]
 mod tests;
 mod uris;
@@ -17,6 +18,8 @@ use crate::finding::Span;
 use formats::{FORMATS, Format};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
+
+pub use redaction::{everywhere, redact};
 
 /// A credential that was found. The value itself stays in the text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -208,40 +211,6 @@ pub fn fingerprint(key: &[u8; 32], text: &str, secret: &Secret) -> [u8; 16] {
         }
     }
     short
-}
-
-/// The text with every secret replaced by `[REDACTED:kind]`; where several overlap, by one.
-pub fn redact(text: &str, secrets: &[Secret]) -> String {
-    let mut secrets: Vec<&Secret> = secrets.iter().collect();
-    secrets.sort_by_key(|secret| (secret.span.start, secret.span.end));
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    let mut rest = secrets.into_iter().peekable();
-    while let Some(first) = rest.next() {
-        let (mut start, mut end, mut surest) = (first.span.start, first.span.end, first);
-        while let Some(next) = rest.next_if(|next| next.span.start < end) {
-            end = end.max(next.span.end);
-            if next.confidence > surest.confidence {
-                surest = next;
-            }
-        }
-        // Spans of another text must not split a character.
-        start = start.clamp(at, text.len());
-        end = end.clamp(start, text.len());
-        while !text.is_char_boundary(start) {
-            start -= 1;
-        }
-        while !text.is_char_boundary(end) {
-            end += 1;
-        }
-        out.push_str(&text[at..start]);
-        out.push_str("[REDACTED:");
-        out.push_str(surest.kind);
-        out.push(']');
-        at = end;
-    }
-    out.push_str(&text[at..]);
-    out
 }
 
 fn secret(kind: &'static str, start: usize, end: usize, confidence: f32) -> Secret {

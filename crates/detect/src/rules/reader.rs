@@ -190,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
         #[test]
         fn everything_is_seen(
             pieces in prop::collection::vec(

@@ -316,6 +316,66 @@ fn overlaps_are_redacted_once() {
 }
 
 #[test]
+fn a_value_is_redacted_where_nothing_announces_it() {
+    let (value, other) = ("s9fK2mQx7Lp", "qZ81-vv0T_kd");
+    let text = format!(
+        "It is {value}, they said.\npassword = \"{value}\"\ndb_passwd = '{other}'\n\
+         Try {value}{other}{value} or x{other}y: {}.",
+        &value[..7]
+    );
+    let found = find_secrets(&text);
+    assert_eq!(found.len(), 2, "{found:?}");
+    let safe = redact(&text, &found);
+    assert!(!safe.contains(value) && !safe.contains(other), "{safe}");
+    assert_eq!(safe.matches("[REDACTED:").count(), 7, "{safe}");
+    assert!(safe.ends_with(&format!("y: {}.", &value[..7])), "{safe}");
+}
+
+#[test]
+fn short_values_and_placeholders_stay_elsewhere() {
+    let text = "postgres://app:kz71q@db/app\npassword = \"changeme\"\npassword changeme, kz71q";
+    let safe = redact(text, &find_secrets(text));
+    assert_eq!(safe, text.replace(":kz71q", ":[REDACTED:postgres-url]"));
+}
+
+#[test]
+fn long_values_are_redacted_to_their_end() {
+    let body = |seed: u64| -> String {
+        let key = (1..200).map(|n| format!("{:x}", (seed + n).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        key.collect()
+    };
+    // Two that begin alike, and differ only behind what is looked for.
+    let start = body(0)[..300].to_owned();
+    let (one, two) = (format!("{start}{}", body(7)), format!("{start}é{}", body(9)));
+    let text = format!("{one} {two} {two}x{one}");
+    let secrets = [
+        secret("a", 0, one.len(), 0.9),
+        secret("b", one.len() + 1, one.len() + 1 + two.len(), 0.9),
+    ];
+    let safe = redact(&text, &secrets);
+    assert_eq!(safe.replace("[REDACTED:a]", "#").replace("[REDACTED:b]", "#"), "# # #x#");
+}
+
+#[test]
+fn values_that_are_everywhere_stay_linear() {
+    let time = |size: usize| {
+        // Long values that begin alike, in a text that nearly is one of them everywhere.
+        let unit = "k3y-0f.t";
+        let text = unit.repeat(size / unit.len());
+        let secrets: Vec<_> =
+            (1..500).map(|n| secret("a", 0, (n * 96).min(text.len()), 0.9)).collect();
+        let began = std::time::Instant::now();
+        let safe = redact(&text, &secrets);
+        assert!(safe.len() < size / 1000, "{}", safe.len());
+        let text = format!("{}!", unit.repeat(15)).repeat(size / 121);
+        redact(&text, &[secret("a", 0, 120, 0.9), secret("a", 1, 119, 0.9)]);
+        began.elapsed()
+    };
+    let (small, large) = (time(1 << 20), time(1 << 22));
+    assert!(large < small * 16 + std::time::Duration::from_millis(200), "{small:?} {large:?}");
+}
+
+#[test]
 fn repetition_stays_linear() {
     for unit in [
         "-----BEGIN RSA PRIVATE KEY-----",
@@ -355,7 +415,10 @@ proptest! {
         for secret in &found {
             prop_assert!(text.get(secret.span.start..secret.span.end).is_some());
         }
-        let _safe = redact(&text, &found);
+        let safe = redact(&text, &found);
+        for value in found.iter().map(|one| &text[one.span.start..one.span.end]) {
+            prop_assert!(value.len() < 8 || !safe.contains(value), "{value} in {safe}");
+        }
     }
 
     #[test]

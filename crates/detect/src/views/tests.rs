@@ -282,7 +282,7 @@ fn fragment() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(600)))]
 
     #[test]
     fn every_span_lies_in_the_original(parts in proptest::collection::vec(fragment(), 0..4)) {

@@ -147,7 +147,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 256 } else { 2048 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 1 } else { 8 } * ProptestConfig::default().cases))]
 
     #[test]
     fn every_chunking_ends_the_same(text in texts(), sizes in prop::collection::vec(1usize..40, 1..50)) {
