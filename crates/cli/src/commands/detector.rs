@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use wardkeep_detect::allow::Allowed;
+use wardkeep_detect::finding::Finding;
 use wardkeep_detect::rules::OwnRule;
 use wardkeep_detect::scan::Detector;
 use wardkeep_policy::config::Config;
@@ -23,6 +24,13 @@ struct Settings {
 pub(crate) struct Judge {
     pub(crate) detector: Detector,
     pub(crate) allowed: Option<Allowed>,
+}
+
+impl Judge {
+    /// What a finding is known by in the list of allowed ones.
+    pub(crate) fn fingerprint(&self, text: &str, finding: &Finding) -> Option<String> {
+        self.allowed.as_ref().map(|allowed| allowed.fingerprint(text, finding))
+    }
 }
 
 /// With the owner's rules and allowed findings, where the config is signed. An unsigned one adds

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use wardkeep_detect::allow::Allowed;
-use wardkeep_detect::finding::{Category, Channel, Finding, Scan, Verdict};
+use wardkeep_detect::finding::{Category, Channel, Finding, Verdict};
 
-use self::files::Scanned;
+use self::excerpt::Place;
+use self::files::{Found, Scanned};
 use super::detector::{Judge, judge};
 use crate::context::Context;
 use crate::error::CliError;
@@ -94,7 +94,7 @@ struct FindingJson {
 }
 
 impl FindingJson {
-    fn new(finding: &Finding, text: &str, allowed: Option<&Allowed>) -> Self {
+    fn new(finding: &Finding, fingerprint: Option<String>) -> Self {
         Self {
             rule: finding.rule.to_string(),
             category: category(finding.category),
@@ -103,7 +103,7 @@ impl FindingJson {
             end: finding.span.end,
             path: finding.path.iter().map(|step| format!("{step:?}")).collect(),
             reason: finding.reason.to_string(),
-            fingerprint: allowed.map(|allowed| allowed.fingerprint(text, finding)),
+            fingerprint,
         }
     }
 }
@@ -125,16 +125,16 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
-    let Judge { detector, allowed } = judge(context)?;
+    let judge = judge(context)?;
     let channel = Channel::from(args.channel);
     if args.rules {
         return Ok(rules::run(context, channel));
     }
     if args.jsonl {
-        return lines::run(context, &detector, allowed.as_ref(), channel, &args.paths);
+        return lines::run(context, &judge, channel, &args.paths);
     }
-    let scanned = files::scan(context, &detector, channel, &args.paths)?;
-    let worst = scanned.iter().map(|file| file.scan.verdict).max().unwrap_or(Verdict::Clean);
+    let scanned = files::scan(context, &judge, channel, &args.paths)?;
+    let worst = scanned.iter().map(|file| file.verdict).max().unwrap_or(Verdict::Clean);
     let unread = scanned.iter().any(|file| file.unread.is_some());
     let exit = match (worst, unread) {
         (Verdict::Clean, false) => Exit::Success,
@@ -148,20 +148,19 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         context.ui.generated(&text);
     } else {
         for file in &scanned {
-            show(context, file, allowed.as_ref());
+            show(context, file);
         }
     }
     let files = scanned
         .iter()
         .map(|file| FileJson {
             file: &file.name,
-            verdict: file.scan.verdict.to_string(),
-            score: file.scan.score,
+            verdict: file.verdict.to_string(),
+            score: file.score,
             findings: file
-                .scan
-                .findings
+                .found
                 .iter()
-                .map(|one| FindingJson::new(one, &file.text, allowed.as_ref()))
+                .map(|one| FindingJson::new(&one.finding, one.fingerprint.clone()))
                 .collect(),
             unread: file.unread.as_deref(),
             binary: file.binary,
@@ -171,23 +170,23 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     Ok(context.finish(exit, exit == Exit::Success, &answer))
 }
 
-fn show(context: &mut Context, file: &Scanned, allowed: Option<&Allowed>) {
+fn show(context: &mut Context, file: &Scanned) {
     if let Some(why) = &file.unread {
         context.ui.fault(format!("{}: not read: {why}", file.name));
-        return;
+        if file.found.is_empty() {
+            return;
+        }
     }
-    let Scan { verdict, score, findings } = &file.scan;
     let line = Line::from(format!("{}: ", file.name));
-    let line = match verdict {
+    let line = match file.verdict {
         Verdict::Clean => line.good("clean"),
         Verdict::Suspicious => line.strong("suspicious"),
         Verdict::Block => line.bad("block"),
     };
     let binary =
         if file.binary { ", no text: only rows of letters in it were scanned" } else { "" };
-    context.ui.answer(line.plain(format!(" ({score:.2}{binary})")));
-    for finding in findings {
-        let (number, column, text, marks) = excerpt::around(&file.text, finding.span);
+    context.ui.answer(line.plain(format!(" ({:.2}{binary})", file.score)));
+    for Found { finding, place, fingerprint } in &file.found {
         let hidden = if finding.path.is_empty() {
             String::new()
         } else {
@@ -195,12 +194,13 @@ fn show(context: &mut Context, file: &Scanned, allowed: Option<&Allowed>) {
             format!(", hidden by {}", path.join(" in "))
         };
         let category = category(finding.category);
-        context.ui.say(format!("  {number}:{column} {} ({category}{hidden})", finding.rule));
+        let Place { line, column, shown, marks, .. } = place;
+        context.ui.say(format!("  {line}:{column} {} ({category}{hidden})", finding.rule));
         context.ui.say(format!("    {}", finding.reason));
-        context.ui.say(format!("    | {text}"));
+        context.ui.say(format!("    | {shown}"));
         context.ui.say(format!("    | {marks}"));
-        if let Some(allowed) = allowed {
-            context.ui.say(format!("    fingerprint {}", allowed.fingerprint(&file.text, finding)));
+        if let Some(fingerprint) = fingerprint {
+            context.ui.say(format!("    fingerprint {fingerprint}"));
         }
     }
 }

@@ -5,11 +5,9 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use wardkeep_detect::allow::Allowed;
 use wardkeep_detect::finding::Channel;
-use wardkeep_detect::scan::Detector;
 
-use super::{ChannelName, FindingJson};
+use super::{ChannelName, FindingJson, Judge};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -43,31 +41,19 @@ struct Failed {
 
 pub(super) fn run(
     context: &mut Context,
-    detector: &Detector,
-    allowed: Option<&Allowed>,
+    judge: &Judge,
     channel: Channel,
     paths: &[PathBuf],
 ) -> Result<Exit, CliError> {
     let mut count = Count::default();
-    if paths.is_empty() {
-        let input = std::io::stdin().lock();
-        one(context, detector, allowed, channel, input, Path::new("standard input"), &mut count)?;
-    }
-    for path in paths {
+    let standard = [PathBuf::from("-")];
+    for path in if paths.is_empty() { &standard } else { paths } {
         if path == Path::new("-") {
-            let input = std::io::stdin().lock();
-            one(
-                context,
-                detector,
-                allowed,
-                channel,
-                input,
-                Path::new("standard input"),
-                &mut count,
-            )?;
+            let (input, name) = (std::io::stdin().lock(), Path::new("standard input"));
+            one(context, judge, channel, input, name, &mut count)?;
         } else {
             let file = File::open(path).map_err(|error| CliError::io("read", path, &error))?;
-            one(context, detector, allowed, channel, BufReader::new(file), path, &mut count)?;
+            one(context, judge, channel, BufReader::new(file), path, &mut count)?;
         }
     }
     if count.lines == 0 {
@@ -89,8 +75,7 @@ struct Count {
 
 fn one(
     context: &mut Context,
-    detector: &Detector,
-    allowed: Option<&Allowed>,
+    judge: &Judge,
     channel: Channel,
     mut input: impl BufRead,
     name: &Path,
@@ -114,7 +99,7 @@ fn one(
         match parse(&line) {
             Ok(request) => {
                 let channel = request.channel.map_or(channel, Channel::from);
-                let scan = detector.scan(&request.text, channel);
+                let scan = judge.detector.scan(&request.text, channel);
                 context.ui.line_of_json(&Judged {
                     id: request.id,
                     verdict: scan.verdict.to_string(),
@@ -122,7 +107,7 @@ fn one(
                     findings: scan
                         .findings
                         .iter()
-                        .map(|one| FindingJson::new(one, &request.text, allowed))
+                        .map(|one| FindingJson::new(one, judge.fingerprint(&request.text, one)))
                         .collect(),
                 });
             }

@@ -5,15 +5,23 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wardkeep_detect::finding::Verdict;
 
-use super::excerpt;
-use super::files::Scanned;
+use super::files::{Found, Scanned};
 
-/// The log: every rule that fired is described, every finding is a result.
+/// The log: every rule that fired is described, every finding is a result, what was not read is a notice.
 pub(super) fn log(scanned: &[Scanned]) -> Value {
     let mut rules: BTreeMap<String, Value> = BTreeMap::new();
     let mut results = Vec::new();
+    let mut unread = Vec::new();
     for file in scanned {
-        for finding in &file.scan.findings {
+        let artifact = json!({"uri": uri(&file.name)});
+        if let Some(why) = &file.unread {
+            unread.push(json!({
+                "level": "error",
+                "message": {"text": format!("not read: {why}")},
+                "locations": [{"physicalLocation": {"artifactLocation": artifact}}],
+            }));
+        }
+        for Found { finding, place, .. } in &file.found {
             let id = finding.rule.to_string();
             rules.entry(id.clone()).or_insert_with(|| {
                 json!({
@@ -22,15 +30,18 @@ pub(super) fn log(scanned: &[Scanned]) -> Value {
                     "shortDescription": {"text": finding.reason},
                 })
             });
-            let (line, column, _, marks) = excerpt::around(&file.text, finding.span);
-            let width = marks.matches('^').count();
             results.push(json!({
                 "ruleId": finding.rule,
-                "level": if file.scan.verdict == Verdict::Block { "error" } else { "warning" },
+                "level": if file.verdict == Verdict::Block { "error" } else { "warning" },
                 "message": {"text": finding.reason},
                 "locations": [{"physicalLocation": {
-                    "artifactLocation": {"uri": uri(&file.name)},
-                    "region": {"startLine": line, "startColumn": column, "endColumn": column + width},
+                    "artifactLocation": artifact,
+                    "region": {
+                        "startLine": place.line,
+                        "startColumn": place.column,
+                        "endLine": place.end_line,
+                        "endColumn": place.end_column,
+                    },
                 }}],
             }));
         }
@@ -44,6 +55,10 @@ pub(super) fn log(scanned: &[Scanned]) -> Value {
                 "version": env!("CARGO_PKG_VERSION"),
                 "rules": rules.into_values().collect::<Vec<_>>(),
             }},
+            "invocations": [{
+                "executionSuccessful": unread.is_empty(),
+                "toolExecutionNotifications": unread,
+            }],
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
