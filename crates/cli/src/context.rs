@@ -10,6 +10,7 @@ use wardkeep_evidence::time::Timestamp;
 use wardkeep_monitor::anchor::Surroundings;
 use wardkeep_monitor::anchor::git::VARIABLES;
 use wardkeep_monitor::journal::Clock;
+use wardkeep_monitor::monitor::{Monitor, MonitorConfig};
 use wardkeep_monitor::store::{Store, StoreConfig, StoreReader};
 
 use crate::error::CliError;
@@ -175,12 +176,24 @@ impl Context {
     /// Opens the store to append to it, making it if it is not there. As root its files get the
     /// append-only attribute, unless the environment says no.
     pub(crate) fn open_store(&self) -> Result<Store, CliError> {
+        Ok(Store::open(&self.state_dir()?, self.store_config()?)?)
+    }
+
+    /// Opens the reference monitor, making its store if it is not there.
+    pub(crate) fn open_monitor(&self) -> Result<Monitor, CliError> {
+        let owner = rustix::process::geteuid().as_raw();
+        let mut config = MonitorConfig::new(self.store_config()?, owner);
+        config.home = self.home();
+        Ok(Monitor::open(&self.state_dir()?, config)?)
+    }
+
+    fn store_config(&self) -> Result<StoreConfig, CliError> {
         // Checked here once, so that the clock below cannot fail.
         self.now()?;
         let mut config = StoreConfig::new(self.clock());
         let wanted = std::env::var_os(APPEND_ONLY).is_none_or(|value| value != "0");
         config.append_only = wanted && rustix::process::geteuid().is_root();
-        Ok(Store::open(&self.state_dir()?, config)?)
+        Ok(config)
     }
 
     /// Opens the store to read it; changes nothing.

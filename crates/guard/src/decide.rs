@@ -23,7 +23,11 @@ pub struct Means<'a> {
 
 /// Scans, looks, and decides.
 #[must_use]
-pub fn decide(action: &Action<'_>, around: Around, means: Means<'_>) -> (Decision, Facts, Option<Scan>) {
+pub fn decide(
+    action: &Action<'_>,
+    around: Around,
+    means: Means<'_>,
+) -> (Decision, Facts, Option<Scan>) {
     let scan = assess::scan(action, means.detector, means.guard);
     let facts = assess::facts(action, around, scan.as_ref());
     (judge(&facts, means.rules), facts, scan)

@@ -68,7 +68,7 @@ use self::settings::{Settings, Stamp};
 use self::taints::Recent;
 
 pub use self::hooks::Sent;
-pub use self::ops::{AnswerBody, AskError, Hook, Question, WhoBody};
+pub use self::ops::{ASK, AnswerBody, AskError, Hook, Question, WhoBody};
 pub use self::who::{Alert, MonitorError, Outcome, Who};
 
 type Result<T> = std::result::Result<T, MonitorError>;

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod evidence;
+mod poison;
 mod policy;
 mod stage;
 
@@ -16,7 +17,7 @@ use crate::ui::Line;
 /// Plays attacks on an agent's instructions and on its record, and shows what catches them
 ///
 /// Everything happens for real in a folder that is removed at the end: a policy is signed and
-/// attacked, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
+/// attacked, a web page poisons an agent's session, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
 /// everything held.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -39,6 +40,11 @@ const SCENES: &[(&str, &str, Play)] = &[
         "policy",
         "The owner's instructions are signed, and someone wants the agent to follow others",
         policy::play,
+    ),
+    (
+        "poison",
+        "A web page wants to be remembered, and to change the agent's settings",
+        poison::play,
     ),
     ("evidence", "An agent's session is recorded, and someone wants it forgotten", evidence::play),
 ];
@@ -76,7 +82,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     for line in [
         "Protect your own: `wardkeep init` in the agent's workspace, edit LocalGPT.md, `wardkeep md sign`,",
         "then `wardkeep md status` and `wardkeep md audit`. Evidence: `wardkeep log`, `wardkeep evidence",
-        "verify`, `wardkeep evidence export my.zip`. Text: `wardkeep scan FILE`.",
+        "verify`, `wardkeep evidence export my.zip`. Text: `wardkeep scan FILE`. What was stopped: `wardkeep prove`.",
     ] {
         context.ui.say(line);
     }

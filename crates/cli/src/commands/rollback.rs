@@ -1,5 +1,7 @@
 //! `wardkeep rollback`
 
+mod contaminated;
+
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -33,6 +35,9 @@ pub(crate) struct Args {
     /// Undo the newest rollback in the workspace: put back what it replaced
     #[arg(long)]
     undo: bool,
+    /// Put back exactly the files that this record, and what came from it, changed
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["id", "undo", "only"])]
+    contaminated: Option<String>,
     /// Only this file or folder of the workspace; can be given again
     #[arg(long, value_name = "PATH")]
     only: Vec<PathBuf>,
@@ -67,6 +72,9 @@ struct LeftRow {
 }
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    if let Some(record) = &args.contaminated {
+        return contaminated::run(context, &args, record);
+    }
     let only = only(&args.only)?;
     let reader = context.open_reader()?;
     let interrupted = unfinished(reader.path());

@@ -24,9 +24,9 @@ mod log;
 mod output;
 #[cfg(test)]
 mod policy;
+mod prove;
 #[cfg(test)]
 mod recovery;
-mod prove;
 #[cfg(test)]
 mod repeat;
 #[cfg(test)]

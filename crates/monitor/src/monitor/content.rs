@@ -119,10 +119,15 @@ fn findings(scan: &Scan) -> Value<'static> {
         Value::from([
             ("rule", Value::from(finding.rule.clone().into_owned())),
             ("category", Value::from(format!("{:?}", finding.category))),
-            // Two digits say all there is to say.
-            ("weight", Value::Float((f64::from(finding.weight) * 100.0).round() / 100.0)),
+            ("percent", Value::from(percent(finding.weight))),
         ])
     }))
+}
+
+/// A weight as the format can hold it: it has no fractions.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
+fn percent(weight: f32) -> u64 {
+    (weight.clamp(0.0, 1.0) * 100.0).round() as u64
 }
 
 fn file_value(file: &FileFacts) -> Value<'static> {

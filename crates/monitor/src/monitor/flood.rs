@@ -73,7 +73,8 @@ impl Flood {
         });
         sum.count += 1;
         sum.to = now;
-        let name = if sum.rules.len() < RULES || sum.rules.contains_key(rule) { rule } else { "other" };
+        let name =
+            if sum.rules.len() < RULES || sum.rules.contains_key(rule) { rule } else { "other" };
         *sum.rules.entry(name.to_owned()).or_default() += 1;
         if begins {
             return Noted::Begins;
@@ -137,7 +138,10 @@ mod tests {
         let mut flood = Flood::default();
         for number in 0..10_000 {
             let noted = flood.note("a", at(-(number % 7) * 1000));
-            assert_ne!(noted, Noted::Due(Sum { count: 0, from: at(0), to: at(0), rules: BTreeMap::new() }));
+            assert_ne!(
+                noted,
+                Noted::Due(Sum { count: 0, from: at(0), to: at(0), rules: BTreeMap::new() })
+            );
         }
     }
 

@@ -8,6 +8,8 @@ use wardkeep_evidence::record::Principal;
 use wardkeep_guard::taint::Taint;
 
 use super::{Monitor, MonitorError, Outcome, Sent, Who};
+use crate::daemon::{Handler, Peer, Request, Response};
+use crate::wire::Code;
 
 /// Who acts, in words.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -256,6 +258,28 @@ impl Monitor {
             }
         };
         Ok(answer(outcome))
+    }
+}
+
+/// The operation that a [`Question`] is asked with.
+pub const ASK: &str = "hook.ask";
+
+impl Handler for Monitor {
+    fn handle(&self, _peer: &Peer, request: Request) -> Response {
+        if request.op != ASK {
+            return Response::unknown(&request);
+        }
+        let question: Question = match request.read() {
+            Ok(question) => question,
+            Err(refusal) => return Response::Refusal(refusal),
+        };
+        match self.ask(&question) {
+            Ok(answer) => Response::of(&answer),
+            Err(error @ AskError::Malformed(_)) => {
+                Response::refuse(Code::Malformed, error.to_string())
+            }
+            Err(error) => Response::refuse(Code::Failed, error.to_string()),
+        }
     }
 }
 

@@ -121,8 +121,7 @@ impl Monitor {
         let enters = passes && crossing.enters;
         if !passes
             && decision.verdict == Verdict::Deny
-            && let Some(outcome) =
-                self.summed(who, &decision, (category, severity), session)?
+            && let Some(outcome) = self.summed(who, &decision, (category, severity), session)?
         {
             return Ok(outcome);
         }
@@ -133,9 +132,8 @@ impl Monitor {
         let tainted = !(facts.direct | facts.ambient).is_empty();
         let content = self.content(&crossing)?;
         let before = self.before(&crossing, passes && (tainted || is_memory(&facts)))?;
-        let sketch = (enters && !decision.taint.is_empty())
-            .then(|| self.sketch(&crossing))
-            .flatten();
+        let sketch =
+            (enters && !decision.taint.is_empty()).then(|| self.sketch(&crossing)).flatten();
         if let Some(approval) = approval {
             parents.push(approval);
             crossing.more.push(("approval", Value::from(approval.to_string())));
@@ -169,7 +167,8 @@ impl Monitor {
         if enters {
             session.entered(record, decision.taint, sketch);
         }
-        if passes && facts.act.changes_file()
+        if passes
+            && facts.act.changes_file()
             && let Some(file) = crossing.file
         {
             held(&self.writers).insert(file.path.clone(), record);
@@ -441,7 +440,6 @@ impl Monitor {
         event.workspace = &workspace;
         Ok(self.store.append(event)?.id)
     }
-
 }
 
 fn is_memory(facts: &Facts) -> bool {

@@ -58,15 +58,23 @@ impl Monitor {
         &self,
         who: &Who<'_>,
         record: RecordId,
-        _session: &Session,
+        session: &mut Session,
     ) -> Result<Vec<Alert>> {
         let now = self.store.now().unix();
         let call = held(&self.denials).note(who.session, who.principal, now);
+        let automatic = match call {
+            Call::None => return Ok(Vec::new()),
+            Call::Recommend { .. } => false,
+            Call::Automatic { .. } => true,
+        };
+        // Once in a while is enough, however many denials follow.
+        if !session.calls(who.principal, automatic, now) {
+            return Ok(Vec::new());
+        }
         let alert = match call {
-            // It was recommended with the first of these.
-            Call::Recommend { denials } if denials == 3 => self.recommend(who, record, denials)?,
             Call::Automatic { denials } => self.roll_back(who, record, denials)?,
-            Call::None | Call::Recommend { .. } => return Ok(Vec::new()),
+            Call::Recommend { denials } => self.recommend(who, record, denials)?,
+            Call::None => return Ok(Vec::new()),
         };
         Ok(vec![alert])
     }
@@ -151,9 +159,11 @@ impl Monitor {
                 )
             }
             // The denial stands in any case; that the way back failed is told.
-            Err(error) => {
-                ("RollbackRecommended", format!("{beginning} Nothing could be put back: {error}"), way)
-            }
+            Err(error) => (
+                "RollbackRecommended",
+                format!("{beginning} Nothing could be put back: {error}"),
+                way,
+            ),
         };
         self.alert(who, name, kind, message, way, Some(record))
     }
@@ -194,7 +204,9 @@ impl Monitor {
             Ok(message) => (Severity::Critical, message),
             Err(error) => (
                 Severity::Critical,
-                format!("A reply gave the prompt or a secret away; how far it reaches is not known: {error}"),
+                format!(
+                    "A reply gave the prompt or a secret away; how far it reaches is not known: {error}"
+                ),
             ),
         };
         let suggestion = Some(format!("wardkeep contamination {}", short(source)));

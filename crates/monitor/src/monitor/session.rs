@@ -10,7 +10,7 @@ use wardkeep_detect::leak::OutputGuard;
 use wardkeep_detect::scan::Detector;
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::json::{Object, Value};
-use wardkeep_evidence::record::{Payload, Record, RecordType};
+use wardkeep_evidence::record::{Payload, Principal, Record, RecordType};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_guard::conversation::{Conversation, Signal};
 use wardkeep_guard::overlap::{Sketch, Sketches};
@@ -30,6 +30,8 @@ const READ: u32 = 4096;
 const DEPTH: usize = 8;
 /// Texts that a session can hand on to those that descend from it.
 const KEPT: usize = 4096;
+/// Seconds after which denials may call for a way back again.
+const CALL_SECONDS: u64 = 120;
 
 /// A scan that found nothing.
 const NOTHING: Scan = Scan { verdict: ScanVerdict::Clean, score: 0.0, findings: Vec::new() };
@@ -57,7 +59,9 @@ pub(super) struct Session {
     guard: Arc<OutputGuard>,
     /// The registration of its prompt.
     pub(super) prompt: Option<RecordId>,
-    // The same, while it is read from its records.
+    // When denials last called for a way back, and whether for one by itself.
+    called: HashMap<(Principal, bool), i64>,
+    // The registration, while the session is read from its records.
     profile: Option<(RecordId, String)>,
 }
 
@@ -77,6 +81,7 @@ impl Session {
             signals: Vec::new(),
             guard: Arc::new(OutputGuard::new()),
             prompt: None,
+            called: HashMap::new(),
             profile: None,
         }
     }
@@ -145,6 +150,18 @@ impl Session {
     /// Taint of what was seen and cannot be recognised: anything may repeat it.
     pub(super) fn unrecognised(&self) -> Taint {
         self.unknown | self.sketches.forgotten()
+    }
+
+    /// Whether denials may call for a way back again: once within some time for each principal.
+    pub(super) fn calls(&mut self, principal: Principal, automatic: bool, now: i64) -> bool {
+        let last = self.called.insert((principal, automatic), now);
+        match last {
+            Some(last) if now.abs_diff(last) < CALL_SECONDS => {
+                self.called.insert((principal, automatic), last);
+                false
+            }
+            _ => true,
+        }
     }
 
     /// A message of the conversation: what it adds up to with those before it.
@@ -312,7 +329,7 @@ impl Monitor {
                 name.split(':').next().unwrap_or_default(),
                 name,
                 std::path::Path::new(""),
-                wardkeep_evidence::record::Principal::Sys,
+                Principal::Sys,
             );
             self.write_sum(&who, &sum)?;
         }

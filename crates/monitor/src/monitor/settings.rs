@@ -120,7 +120,8 @@ pub(super) fn load(policy: &PolicyStore) -> Settings {
 
 /// Where nobody may go anywhere: what holds while the owner's list cannot be read.
 fn closed() -> Egress {
-    let config = EgressConfig { allowed_domains: vec![NOWHERE.to_owned()], ..EgressConfig::default() };
+    let config =
+        EgressConfig { allowed_domains: vec![NOWHERE.to_owned()], ..EgressConfig::default() };
     Egress::new(&config).unwrap_or_default()
 }
 
@@ -149,10 +150,6 @@ impl Parts {
             tight
         });
         let files = FilesConfig { allowed: Vec::new(), ..self.guard.files };
-        Self {
-            detect: Detect { allow: Vec::new(), ..self.detect },
-            guard: Guard { files },
-            egress,
-        }
+        Self { detect: Detect { allow: Vec::new(), ..self.detect }, guard: Guard { files }, egress }
     }
 }

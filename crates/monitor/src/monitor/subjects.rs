@@ -117,7 +117,8 @@ impl Ground<'_> {
         let sensitivity = if class.is_some() && deed == Deed::Read {
             Sensitivity::Sealed
         } else {
-            let found = readings.all().map(|facts| sensitivity(&facts.path, self.home, self.sensitive));
+            let found =
+                readings.all().map(|facts| sensitivity(&facts.path, self.home, self.sensitive));
             found.max().unwrap_or(Sensitivity::None)
         };
         let steers = matches!(
@@ -164,7 +165,9 @@ impl Ground<'_> {
         }
         // A further name, or a mount, of one of the files.
         facts.identity.is_some_and(|identity| {
-            memory::MEMORY_FILES.iter().any(|name| identity_of(&workspace.join(name)) == Some(identity))
+            memory::MEMORY_FILES
+                .iter()
+                .any(|name| identity_of(&workspace.join(name)) == Some(identity))
                 || (facts.links > 1 && in_folder(&workspace.join(memory::MEMORY_FOLDER), identity))
         })
     }

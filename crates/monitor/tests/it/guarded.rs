@@ -36,7 +36,9 @@ impl Stage {
         std::fs::create_dir(folder.path().join("work")).unwrap();
         let stage = Self { folder, now: Arc::new(AtomicI64::new(1_800_000_000)) };
         drop(stage.open());
-        PolicyStore::new(&stage.state(), owner()).create_key([7; 32]).unwrap();
+        PolicyStore::new(&stage.state(), owner())
+            .create_key(std::array::from_fn(|at| u8::try_from(at).unwrap() ^ 7))
+            .unwrap();
         stage
     }
 
@@ -50,8 +52,7 @@ impl Stage {
 
     pub(crate) fn config(&self) -> MonitorConfig {
         let now = Arc::clone(&self.now);
-        let clock =
-            Clock::new(move || Timestamp::from_unix(now.load(Ordering::Relaxed)).unwrap());
+        let clock = Clock::new(move || Timestamp::from_unix(now.load(Ordering::Relaxed)).unwrap());
         MonitorConfig::new(StoreConfig::new(clock), owner())
     }
 
@@ -72,10 +73,12 @@ impl Stage {
 
     /// Every record, the oldest first.
     pub(crate) fn records(&self) -> Vec<Record<'static>> {
-        let folder = wardkeep_monitor::journal::Folder::open(&self.state().join("journal")).unwrap();
+        let folder =
+            wardkeep_monitor::journal::Folder::open(&self.state().join("journal")).unwrap();
         let mut records = Vec::new();
         scan(&folder, Position::START, |_, line| {
-            records.push(parse_line(line).unwrap().record.into_owned());
+            // A torn line is none.
+            records.extend(parse_line(line).map(|line| line.record.into_owned()));
             std::ops::ControlFlow::Continue(())
         })
         .unwrap();

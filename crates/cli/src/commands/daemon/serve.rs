@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use wardkeep_monitor::approvals::Approvals;
 use wardkeep_monitor::daemon::{
-    About, Doors, Keeper, Nothing, Office, Options, Starter, Status, Stop, Tally, ensure_running,
+    About, Doors, Keeper, Office, Options, Starter, Status, Stop, Tally, ensure_running,
     run as run_daemon,
 };
-use wardkeep_monitor::store::Store;
+use wardkeep_monitor::monitor::Monitor;
 use wardkeep_monitor::wire::Door;
 
 use super::{PATIENCE, duration};
@@ -86,37 +85,45 @@ fn serve(context: &mut Context, args: &ServeArgs) -> Result<Exit, CliError> {
         signal_hook::low_level::pipe::register(signal, waker)
             .map_err(|error| failed("handle signals", &error))?;
     }
-    let store = context.open_store()?;
     let inherited = match args.inherit {
         true => Some(std::io::stdin().as_fd().try_clone_to_owned()),
         false => None,
     };
     let inherited = inherited.transpose().map_err(|error| failed("take the socket", &error))?;
     let doors = Doors::open(&state, args.group, inherited)?;
+    let monitor = context.open_monitor()?;
+    for problem in monitor.problems() {
+        context.ui.note(&problem);
+    }
     let socket = Door::Monitor.path(&state).display().to_string();
     context.ui.answer(format!("Listening: {socket}"));
     context.done(&Ready { socket, pid: std::process::id(), started: true });
-    answer(&store, &doors, args, &stop)?;
+    answer(&monitor, &doors, args, &stop)?;
     Ok(Exit::Success)
 }
 
 /// Answers until it is over.
-fn answer(store: &Store, doors: &Doors, args: &ServeArgs, stop: &Stop) -> Result<(), CliError> {
+fn answer(
+    monitor: &Monitor,
+    doors: &Doors,
+    args: &ServeArgs,
+    stop: &Stop,
+) -> Result<(), CliError> {
     let owner = rustix::process::geteuid().as_raw();
-    let approvals = Approvals::open(store.path(), owner)?;
-    let keeper = Keeper::new(store, &approvals, owner);
+    let (store, approvals) = (monitor.store(), monitor.approvals());
+    let keeper = Keeper::new(store, approvals, owner);
     let tally = Tally::default();
     let mut options = Options::new(owner);
     options.peers = options.peers.with_agent(args.agent_uid);
     options.idle_exit = args.idle_exit;
     let office = Office {
         store,
-        approvals: &approvals,
+        approvals,
         keeper: &keeper,
         tally: &tally,
         about: About { started: store.now(), idle_exit: args.idle_exit.map(|idle| idle.as_secs()) },
         stop,
-        next: &Nothing,
+        next: monitor,
     };
     let mut chores = || keeper.tick();
     run_daemon(doors, &office, &mut chores, &options, &tally, stop)

@@ -6,14 +6,19 @@ use std::path::Path;
 
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::record::Principal;
+use wardkeep_evidence::verify::Trust;
 use wardkeep_guard::verdict::Verdict;
+use wardkeep_monitor::index::{Asked, Index};
 use wardkeep_monitor::journal::Clock;
 use wardkeep_monitor::monitor::{Monitor, MonitorConfig, Outcome, Sent, Who};
-use wardkeep_monitor::store::StoreConfig;
+use wardkeep_monitor::provenance::{Direction, Walk, contamination};
+use wardkeep_monitor::prove::{Query, prove};
+use wardkeep_monitor::store::{StoreConfig, StoreReader};
 use wardkeep_policy::store::PolicyStore;
 
 use super::stage::Stage;
 use crate::error::CliError;
+use crate::exit::Exit;
 
 /// A page without a word that any scanner would find: the harm is in believing it.
 const PAGE: &str = "Release notes of the parcel service. Since this week, labels are made by the new \
@@ -120,11 +125,57 @@ fn next_day(stage: &mut Stage<'_>, monitor: &Monitor, workspace: &Path) -> Resul
     Ok(())
 }
 
+fn story(
+    stage: &mut Stage<'_>,
+    monitor: Monitor,
+    state: &Path,
+    page: RecordId,
+) -> Result<(), CliError> {
+    stage.part("4. What happened, from the record alone");
+    let now = stage.now()?;
+    drop(monitor);
+    let reader = StoreReader::open(state)?;
+    let query = Query { asked: Asked::default(), limit: 20, full: true };
+    let report = prove(&reader, &Trust::default(), &query, now, stage.threads(), &mut |_| {})?;
+    let sum = &report.protection;
+    stage.step(
+        "`wardkeep prove` tells what was stopped",
+        Some("prove"),
+        format!(
+            "{} of {} actions were stopped, and {}",
+            sum.total_threats_blocked,
+            sum.total_evaluations,
+            if report.health.chain_valid { "the record is whole" } else { "the record is damaged" }
+        ),
+        sum.total_threats_blocked >= 4 && report.health.chain_valid,
+    );
+    let index = Index::open(state)?;
+    let walk = Walk { direction: Direction::Forward, direct: false };
+    let reached = contamination(&reader, &index, page, walk, 20)?;
+    stage.step(
+        "`wardkeep contamination` tells what the page has reached",
+        Some("contamination"),
+        format!(
+            "{} records, {} of {} files are memory, {} requests left",
+            reached.records,
+            reached.memory.len(),
+            reached.files.len(),
+            reached.left.len()
+        ),
+        reached.memory.len() == 1 && reached.left.is_empty(),
+    );
+    Ok(())
+}
+
 fn refused(stage: &mut Stage<'_>, what: &str, outcome: &Outcome, wanted: Verdict) {
     let held = outcome.verdict == wanted;
     stage.step(what, Some(&outcome.rule), outcome.reason.clone(), held);
 }
 
 fn broken(error: std::io::Error) -> CliError {
-    CliError::new(format!("the demo's folder cannot be used: {error}"), "")
+    CliError::new(
+        Exit::Unreadable,
+        format!("the stage broke: {error}"),
+        "check that there is room for temporary files",
+    )
 }

@@ -1,6 +1,6 @@
 //! Facts from flags, from JSON, or from a record.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::Value;
 use wardkeep_evidence::record::Payload;
@@ -91,7 +91,7 @@ impl Flags {
 }
 
 /// Facts from a file with JSON.
-pub(super) fn from_json(path: &PathBuf) -> Result<FactsForm, CliError> {
+pub(super) fn from_json(path: &Path) -> Result<FactsForm, CliError> {
     serde_json::from_slice(&read(path)?).map_err(|error| {
         CliError::new(
             Exit::Unreadable,

@@ -180,8 +180,11 @@ fn text_of(bytes: &[u8]) -> (String, bool) {
     (text, true)
 }
 
+/// Two bytes as one number.
+type Pair = fn([u8; 2]) -> u16;
+
 /// How UTF-16 is written, and the bytes without their mark.
-fn wide(bytes: &[u8]) -> Option<(fn([u8; 2]) -> u16, &[u8])> {
+fn wide(bytes: &[u8]) -> Option<(Pair, &[u8])> {
     match bytes {
         [0xff, 0xfe, rest @ ..] => return Some((u16::from_le_bytes, rest)),
         [0xfe, 0xff, rest @ ..] => return Some((u16::from_be_bytes, rest)),

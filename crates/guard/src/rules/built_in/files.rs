@@ -8,6 +8,8 @@ use crate::taint::Taint;
 use crate::verdict::Verdict;
 
 const READ: &[Act] = &[Act::Read];
+/// A file that got another name is read by that.
+const READ_OR_RENAME: &[Act] = &[Act::Read, Act::Rename];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -41,19 +43,19 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "fs-deny-sensitive-untrusted",
         surfaces: &[],
-        acts: READ,
+        acts: READ_OR_RENAME,
         condition: "the file is on the denied list, and the principal is not the owner (`SYS`, `USER`)",
         effect: Effect::Demands(Verdict::Deny),
-        needed: "the read comes from USER or SYS",
+        needed: "it comes from USER or SYS",
         holds: |facts| sensitivity(facts) == Sensitivity::Denied && !is_owner(facts.principal),
         because: |facts| {
-            format!("only the owner reads {}, and this is {}", subject(facts), facts.principal)
+            format!("only the owner gets at {}, and this is {}", subject(facts), facts.principal)
         },
     },
     Rule {
         id: "fs-deny-sensitive-suspect",
         surfaces: &[],
-        acts: READ,
+        acts: READ_OR_RENAME,
         condition: "the file is on the denied list, and direct or ambient taint has `INJECTION_SUSPECT`",
         effect: Effect::Demands(Verdict::Deny),
         needed: "a session without a suspected injection",
@@ -83,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "fs-taint-secrets",
         surfaces: &[],
-        acts: READ,
+        acts: READ_OR_RENAME,
         condition: "the file is on the tainted or the denied list",
         effect: Effect::Adds(Taint::SECRET_RISK),
         needed: "",

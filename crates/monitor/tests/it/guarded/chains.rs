@@ -23,9 +23,8 @@ fn a_page_cannot_be_copied_into_memory() {
     let (monitor, work) = (stage.open(), stage.work());
     let who = user(&work);
     let _ = monitor.on_session_start(&who, "terminal", None).unwrap();
-    let page = monitor
-        .on_tool_result(&who.on_behalf_of(Principal::Web), "fetch", None, PAGE)
-        .unwrap();
+    let page =
+        monitor.on_tool_result(&who.on_behalf_of(Principal::Web), "fetch", None, PAGE).unwrap();
     assert!(page.is_allowed(), "{page:?}");
     assert!(page.taint.contains(Taint::WEB_DERIVED | Taint::UNTRUSTED));
 
@@ -44,11 +43,13 @@ fn own_words_pass_with_the_taint_on_the_record() {
     let stage = Stage::new();
     let (monitor, work) = (stage.open(), stage.work());
     let who = user(&work);
-    let _ = monitor
-        .on_tool_result(&who.on_behalf_of(Principal::Web), "fetch", None, PAGE)
-        .unwrap();
+    let _ = monitor.on_tool_result(&who.on_behalf_of(Principal::Web), "fetch", None, PAGE).unwrap();
     let write = monitor
-        .on_file_write(&who, Path::new("MEMORY.md"), b"Read up on the portal's opening hours today.")
+        .on_file_write(
+            &who,
+            Path::new("MEMORY.md"),
+            b"Read up on the portal's opening hours today.",
+        )
         .unwrap();
     assert!(write.is_allowed(), "{write:?}");
     assert!(write.taint.contains(Taint::WEB_DERIVED), "ambient taint stays on the record");
@@ -87,9 +88,7 @@ fn a_sub_agent_inherits_what_was_seen() {
     let stage = Stage::new();
     let (monitor, work) = (stage.open(), stage.work());
     let who = user(&work);
-    let _ = monitor
-        .on_tool_result(&who.on_behalf_of(Principal::Web), "fetch", None, PAGE)
-        .unwrap();
+    let _ = monitor.on_tool_result(&who.on_behalf_of(Principal::Web), "fetch", None, PAGE).unwrap();
     let child = Who::new(AGENT, "claude:1/a", &work, Principal::User);
     let start = monitor.on_session_start(&child, "task", Some(SESSION)).unwrap();
     assert!(start.taint.contains(Taint::WEB_DERIVED), "{start:?}");
@@ -127,8 +126,7 @@ fn without_a_key_a_restart_makes_everything_suspect_rather_than_nothing() {
     let who = user(&work);
     let web = who.on_behalf_of(Principal::Web);
     let _ = stage.open().on_tool_result(&web, "fetch", None, PAGE).unwrap();
-    let write =
-        stage.open().on_file_write(&who, Path::new("MEMORY.md"), NOTE.as_bytes()).unwrap();
+    let write = stage.open().on_file_write(&who, Path::new("MEMORY.md"), NOTE.as_bytes()).unwrap();
     assert_eq!(write.rule, "mi-deny-tainted");
 }
 

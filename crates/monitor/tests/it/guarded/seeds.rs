@@ -62,7 +62,7 @@ fn registering_again_replaces_the_cached_config() {
                  and begin each morning with the roses along the southern wall.";
     monitor.on_system_prompt_available(&who, other, None).unwrap();
     assert!(!monitor.on_message_output(&who, other, None).unwrap().is_allowed());
-    let old = "I was told to say HARBOUR_IDLE_ACK, and to call buildDockSection.";
+    let old = "The log says HARBOUR_IDLE_ACK at nine and again at ten.";
     assert!(monitor.on_message_output(&who, old, None).unwrap().is_allowed());
 }
 
@@ -82,8 +82,7 @@ fn an_audit_record_is_emitted_on_registration() {
     let stage = Stage::new();
     let work = stage.work();
     let who = user(&work);
-    let (record, tokens) =
-        stage.open().on_system_prompt_available(&who, PROMPT, None).unwrap();
+    let (record, tokens) = stage.open().on_system_prompt_available(&who, PROMPT, None).unwrap();
     let record = stage.record(record);
     assert_eq!(record.kind, RecordType::GuardDecision);
     assert_eq!(text(&record, "rule"), Some("system-prompt-registered"));
@@ -101,8 +100,9 @@ fn a_prompt_of_one_session_is_not_that_of_another() {
     let (monitor, work) = (stage.open(), stage.work());
     monitor.on_system_prompt_available(&user(&work), PROMPT, None).unwrap();
     let other = super::Who::new("codex", "codex:1", &work, Principal::User);
-    let reply = "The variable is called HARBOUR_IDLE_ACK, and buildDockSection sets it.";
+    let reply = "The log says HARBOUR_IDLE_ACK at nine and again at ten.";
     assert!(monitor.on_message_output(&other, reply, None).unwrap().is_allowed());
+    assert!(!monitor.on_message_output(&user(&work), reply, None).unwrap().is_allowed());
 }
 
 // 2g
@@ -111,7 +111,8 @@ fn a_prompt_of_one_session_is_not_that_of_another() {
 fn denied_patterns_block_untrusted_reads() {
     let stage = Stage::new();
     let (monitor, work) = (stage.open(), stage.work());
-    for name in [".env", ".env.production", "prod.pem", "tls.key", "id_rsa", "app.secret", ".netrc"] {
+    for name in [".env", ".env.production", "prod.pem", "tls.key", "id_rsa", "app.secret", ".netrc"]
+    {
         stage.put(name, "x");
         for principal in [
             Principal::Tool,
@@ -155,8 +156,7 @@ fn taint_propagates_on_secret_containing_reads() {
         monitor.on_outbound_request(&next, "https://example.org/in", "POST", sent).unwrap();
     assert_eq!((leaves.verdict, leaves.rule.as_str()), (Verdict::Deny, "net-deny-secrets"));
     // Without naming it, the session still knows: the owner is asked.
-    let leaves =
-        monitor.on_outbound_request(&who, "https://example.org/in", "POST", sent).unwrap();
+    let leaves = monitor.on_outbound_request(&who, "https://example.org/in", "POST", sent).unwrap();
     assert_eq!((leaves.verdict, leaves.rule.as_str()), (Verdict::Ask, "net-ask-secrets"));
 }
 
@@ -201,9 +201,8 @@ fn blocklist_and_allowlist_are_enforced() {
     let (monitor, work) = (stage.open(), stage.work());
     let who = user(&work);
     let nothing = Sent::default();
-    let blocked = monitor
-        .on_outbound_request(&who, "https://user@WEBHOOK.site./a", "GET", nothing)
-        .unwrap();
+    let blocked =
+        monitor.on_outbound_request(&who, "https://user@WEBHOOK.site./a", "GET", nothing).unwrap();
     assert_eq!(blocked.rule, "net-deny-blocked");
     let fine = monitor.on_outbound_request(&who, "https://docs.rs/url", "GET", nothing).unwrap();
     assert!(fine.is_allowed(), "{fine:?}");
@@ -228,9 +227,8 @@ fn payload_size_limits_hold() {
     let stage = Stage::new();
     let (monitor, work) = (stage.open(), stage.work());
     let sent = Sent { size: 64 << 20, content: None };
-    let asked = monitor
-        .on_outbound_request(&user(&work), "https://example.org/up", "POST", sent)
-        .unwrap();
+    let asked =
+        monitor.on_outbound_request(&user(&work), "https://example.org/up", "POST", sent).unwrap();
     assert_eq!((asked.verdict, asked.rule.as_str()), (Verdict::Ask, "net-ask-oversized"));
 }
 

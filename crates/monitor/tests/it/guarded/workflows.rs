@@ -36,7 +36,8 @@ impl Day<'_> {
     }
 
     fn fetches(&self, url: &str, page: &str) -> Vec<Outcome> {
-        let asked = self.monitor.on_outbound_request(&self.who, url, "GET", Sent::default()).unwrap();
+        let asked =
+            self.monitor.on_outbound_request(&self.who, url, "GET", Sent::default()).unwrap();
         let call = [asked.record];
         let web = self.who.on_behalf_of(Principal::Web).after(&call);
         vec![asked, self.monitor.on_tool_result(&web, "fetch", None, page).unwrap()]
@@ -79,7 +80,9 @@ fn ordinary_work_passes_without_a_question() {
                  assert_eq!(first(\"\"), None);\n}\n";
     steps.push(day.writes("src/lib.rs", fixed));
     steps.extend(day.runs("cargo test", "running 1 test\ntest empty_input_is_no_panic ... ok\n"));
-    steps.extend(day.runs("git commit -am 'Fix panic on empty input'", "[main 1a2b3c4] Fix panic\n"));
+    steps.extend(
+        day.runs("git commit -am 'Fix panic on empty input'", "[main 1a2b3c4] Fix panic\n"),
+    );
     day.all_pass("reading docs, editing code, running tests", steps);
 
     let mut steps = vec![day.reads("MEMORY.md")];
@@ -87,15 +90,21 @@ fn ordinary_work_passes_without_a_question() {
         "memory/2026-11-15.md",
         "Fixed the panic in `first` (issue 12): the function now gives an Option. Tests pass.",
     ));
-    steps.push(day.writes("MEMORY.md", "- likes short commit messages\n- app: `first` gives Option"));
+    steps.push(
+        day.writes("MEMORY.md", "- likes short commit messages\n- app: `first` gives Option"),
+    );
     day.all_pass("keeping a diary", steps);
 
     let mut steps = vec![day.says("Thanks. What did the issue say about platforms?")];
     steps.push(day.answers("It says the panic was seen on Linux and on macOS since version 2."));
-    steps.push(day.writes("README.md", "# app\n\nParses things. See the docs of `url` for details.\n"));
+    steps.push(
+        day.writes("README.md", "# app\n\nParses things. See the docs of `url` for details.\n"),
+    );
     steps.push(monitor.on_file_delete(&day.who, Path::new("README.md")).unwrap());
     steps.push(
-        monitor.on_file_rename(&day.who, Path::new("src/lib.rs"), Path::new("src/first.rs")).unwrap(),
+        monitor
+            .on_file_rename(&day.who, Path::new("src/lib.rs"), Path::new("src/first.rs"))
+            .unwrap(),
     );
     day.all_pass("talking, cleaning up", steps);
 
