@@ -11,6 +11,8 @@ mod blobs;
 mod capture;
 mod catalogue;
 mod diff;
+mod error;
+mod id;
 mod manifest;
 mod path;
 mod root;
@@ -21,24 +23,25 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use wardkeep_evidence::hash::{BlobHash, encode_hex, sha256};
+use wardkeep_evidence::hash::{BlobHash, sha256};
 use wardkeep_evidence::json::{Object, Value};
 use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_policy::signed_set::SetDraft;
 
-use crate::journal::{Folder, JournalError};
+use crate::journal::Folder;
 use crate::policy::About;
-use crate::store::{Event, Store, StoreError};
+use crate::store::{Event, Store};
 
 pub(crate) use blobs::Blobs;
 pub(crate) use capture::{Capture, capture};
 pub use catalogue::{Catalogue, Listed, RolledBackRecord};
 pub use diff::{Change, Difference, Opened};
+pub use error::SnapshotError;
+pub use id::{ParseIdError, SnapshotId};
 pub use manifest::{Content, Entry, LeftOut, Manifest, Why};
 pub use path::RelativePath;
 pub(crate) use root::{
@@ -57,60 +60,6 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 const MAX_REASON: usize = 200;
 /// After a snapshot that was taken by itself, so many seconds pass before the next.
 pub const COOLDOWN_SECONDS: i64 = 60;
-
-/// The id of a snapshot: 48 random bits, as 12 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct SnapshotId([u8; 6]);
-
-impl SnapshotId {
-    fn random() -> Result<Self> {
-        let mut bytes = [0; 6];
-        getrandom::fill(&mut bytes).map_err(|error| JournalError::Random(error.to_string()))?;
-        Ok(Self(bytes))
-    }
-}
-
-impl fmt::Display for SnapshotId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&encode_hex(&self.0))
-    }
-}
-
-/// The text is no id of a snapshot.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("not an id of a snapshot: give 12 lower-case hexadecimal digits")]
-pub struct ParseIdError;
-
-impl FromStr for SnapshotId {
-    type Err = ParseIdError;
-
-    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if text.len() != 12 || !digits {
-            return Err(ParseIdError);
-        }
-        let number = u64::from_str_radix(text, 16).map_err(|_| ParseIdError)?;
-        let [_, _, bytes @ ..] = number.to_be_bytes();
-        Ok(Self(bytes))
-    }
-}
-
-impl serde::Serialize for SnapshotId {
-    fn serialize<S: serde::Serializer>(
-        &self,
-        serializer: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.to_string())
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for SnapshotId {
-    fn deserialize<D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> std::result::Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
 
 /// How much a snapshot may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,136 +115,6 @@ pub struct Uninterrupted;
 
 impl Steps for Uninterrupted {
     fn step(&self, _: &'static str) {}
-}
-
-/// Why a snapshot cannot be taken, read or restored.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SnapshotError {
-    /// The file system refused.
-    #[error("cannot {action} `{}`: {error}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// The store refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A workspace is no longer where it was.
-    #[error(
-        "`{}` leads over a link, so it is not the folder that was meant: put the folder back",
-        path.display()
-    )]
-    Moved {
-        /// Its path.
-        path: PathBuf,
-    },
-    /// Another process is at work.
-    #[error("another process takes or restores a snapshot for over {} s: run it again", LOCK_WAIT.as_secs())]
-    Busy,
-    /// There is none.
-    #[error("no snapshot has an id that begins with `{given}`: see `wardkeep snapshot list`")]
-    Unknown {
-        /// What was asked for.
-        given: String,
-    },
-    /// There is no record of a rollback.
-    #[error("there was no rollback in this workspace: see `wardkeep snapshot list`")]
-    NoRollback,
-    /// It is no beginning of an id.
-    #[error(
-        "`{given}` is no id of a snapshot: give 12 hexadecimal digits, or at least the first 4"
-    )]
-    NoId {
-        /// What was asked for.
-        given: String,
-    },
-    /// There are several.
-    #[error("several snapshots begin with `{given}`: give more digits of {}", list(candidates))]
-    Ambiguous {
-        /// What was asked for.
-        given: String,
-        /// Those that begin so.
-        candidates: Vec<SnapshotId>,
-    },
-    /// Two records disagree.
-    #[error("two records tell of a snapshot {id}, with different manifests: use another snapshot")]
-    Doubled {
-        /// Its id.
-        id: SnapshotId,
-    },
-    /// The manifest is not the one that was recorded.
-    #[error(
-        "the manifest of snapshot {id} is not the one that was recorded ({what}): use another snapshot"
-    )]
-    ManifestSwapped {
-        /// Its id.
-        id: SnapshotId,
-        /// What is wrong.
-        what: String,
-    },
-    /// A content is not the one that was kept.
-    #[error("the content {hash} is not what was kept: use another snapshot")]
-    BlobSwapped {
-        /// Its hash.
-        hash: BlobHash,
-    },
-    /// A content is gone.
-    #[error("the content {hash} is gone: use another snapshot")]
-    BlobMissing {
-        /// Its hash.
-        hash: BlobHash,
-    },
-    /// The plan of an unfinished rollback cannot be read.
-    #[error("the plan of an unfinished rollback is damaged ({what}), and moved to `{}`: roll back again", path.display())]
-    Plan {
-        /// Where it is.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// An unfinished rollback cannot be finished.
-    #[error(
-        "the unfinished rollback to {snapshot} cannot be finished ({what}), and is given up; what it \
-         replaced is in {kept}: see `wardkeep snapshot diff {kept}`"
-    )]
-    Abandoned {
-        /// Where it led.
-        snapshot: SnapshotId,
-        /// Where the replaced state is.
-        kept: SnapshotId,
-        /// Why.
-        what: String,
-    },
-    /// A file changed after it was judged.
-    #[error("`{path}` was changed just now: nothing was restored, try again")]
-    ChangedSince {
-        /// The file.
-        path: RelativePath,
-    },
-    /// A manifest cannot be written.
-    #[error("the manifest cannot be written ({0}): report this")]
-    Unwritable(String),
-}
-
-impl SnapshotError {
-    pub(crate) fn io(action: &'static str, path: &Path, error: impl Into<io::Error>) -> Self {
-        Self::Io { action, path: path.to_owned(), error: error.into() }
-    }
-}
-
-impl From<JournalError> for SnapshotError {
-    fn from(error: JournalError) -> Self {
-        Self::Store(error.into())
-    }
-}
-
-fn list(ids: &[SnapshotId]) -> String {
-    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 pub(crate) type Result<T> = std::result::Result<T, SnapshotError>;
@@ -617,21 +436,4 @@ pub(crate) fn signed_set(state: &Path, keep: capture::Keep<'_>) -> Result<Vec<En
 /// The time of a manifest or record.
 pub(crate) fn time_of(text: &str) -> Option<Timestamp> {
     text.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_read_as_they_are_written() {
-        let id = SnapshotId([0, 0xff, 1, 2, 0xab, 9]);
-        assert_eq!(id.to_string(), "00ff0102ab09");
-        assert_eq!("00ff0102ab09".parse::<SnapshotId>().unwrap(), id);
-        for text in
-            ["", "00ff0102ab0", "00FF0102AB09", "00ff0102ab099", "+0ff0102ab09", "../../../../x"]
-        {
-            assert!(text.parse::<SnapshotId>().is_err(), "{text}");
-        }
-    }
 }
