@@ -60,7 +60,7 @@ use crate::approvals::Approvals;
 use crate::index::Index;
 use crate::journal::Folder;
 use crate::rollback::policy::Denials;
-use crate::snapshot::Last;
+use crate::snapshot::{Last, Snapshots};
 use crate::store::{Store, StoreConfig};
 
 use self::session::Sessions;
@@ -137,7 +137,13 @@ impl Monitor {
             None => random()?,
         };
         let approvals = Approvals::open(state, config.owner)?;
-        let settings = settings::load(&policy);
+        let mut settings = settings::load(&policy);
+        // A rollback that was interrupted is finished before anything else happens.
+        if let Err(error) = Snapshots::new(&store).resume() {
+            settings
+                .problems
+                .push(format!("an interrupted rollback could not be finished: {error}"));
+        }
         Ok(Self {
             key_stays: key.is_some(),
             sketch_key,

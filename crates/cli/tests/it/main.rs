@@ -24,6 +24,7 @@ mod log;
 mod output;
 #[cfg(test)]
 mod policy;
+#[cfg(test)]
 mod prove;
 #[cfg(test)]
 mod recovery;

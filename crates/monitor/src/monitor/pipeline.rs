@@ -307,7 +307,11 @@ impl Monitor {
         if crossing.file.is_none() || !crossing.action.act.changes_file() {
             return Ok(None);
         }
-        let Some(bytes) = &crossing.before else { return Ok(Some(None)) };
+        let Some(bytes) = &crossing.before else {
+            // What is there and cannot be read, or is too large, is not told to be nothing.
+            let there = crossing.file.is_some_and(|file| file.identity.is_some());
+            return Ok((!there).then_some(None));
+        };
         if keep {
             self.store.put_blob(bytes)?;
         }

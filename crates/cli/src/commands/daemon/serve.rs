@@ -103,12 +103,7 @@ fn serve(context: &mut Context, args: &ServeArgs) -> Result<Exit, CliError> {
 }
 
 /// Answers until it is over.
-fn answer(
-    monitor: &Monitor,
-    doors: &Doors,
-    args: &ServeArgs,
-    stop: &Stop,
-) -> Result<(), CliError> {
+fn answer(monitor: &Monitor, doors: &Doors, args: &ServeArgs, stop: &Stop) -> Result<(), CliError> {
     let owner = rustix::process::geteuid().as_raw();
     let (store, approvals) = (monitor.store(), monitor.approvals());
     let keeper = Keeper::new(store, approvals, owner);

@@ -11,8 +11,8 @@ use wardkeep_guard::verdict::Verdict;
 use wardkeep_monitor::index::{Asked, Index};
 use wardkeep_monitor::journal::Clock;
 use wardkeep_monitor::monitor::{Monitor, MonitorConfig, Outcome, Sent, Who};
-use wardkeep_monitor::provenance::{Direction, Walk, contamination};
 use wardkeep_monitor::prove::{Query, prove};
+use wardkeep_monitor::provenance::{Direction, Walk, contamination};
 use wardkeep_monitor::store::{StoreConfig, StoreReader};
 use wardkeep_policy::store::PolicyStore;
 
@@ -86,11 +86,19 @@ fn act_on_it(
     let change = monitor.on_control_plane_change(who, "payments.default", NOTE)?;
     refused(stage, "the agent changes its own settings to match", &change, Verdict::Deny);
     let change = monitor.on_control_plane_change(who, "payments.limit", "none")?;
-    refused(stage, "the same in words of its own: only the owner can allow it", &change, Verdict::Ask);
+    refused(
+        stage,
+        "the same in words of its own: only the owner can allow it",
+        &change,
+        Verdict::Ask,
+    );
     let parents = [page];
     let clean = Who::new("demo-agent", "demo-agent:4", who.workspace, Principal::User);
-    let write =
-        monitor.on_file_write(&clean.after(&parents), Path::new("MEMORY.md"), b"- Use express.\n")?;
+    let write = monitor.on_file_write(
+        &clean.after(&parents),
+        Path::new("MEMORY.md"),
+        b"- Use express.\n",
+    )?;
     refused(
         stage,
         "a fresh session says that its note is clean, and names the page as its source",
