@@ -69,7 +69,8 @@ mod tests {
     use wardkeep_guard::facts::Facts;
     use wardkeep_guard::surface::{Act, Surface};
     use wardkeep_guard::verdict::Verdict;
-    use wardkeep_policy::sign::{Presence, Request, Signer};
+    use wardkeep_policy::manifest::Signer;
+    use wardkeep_policy::sign::{Presence, Request};
     use wardkeep_policy::signed_set::SetDraft;
     use wardkeep_policy::store::PolicyStore;
 
@@ -107,7 +108,7 @@ mod tests {
         let broken = (Verdict::Ask, "rules-ask-broken".to_owned());
         // No state at all, then a key.
         assert_eq!(decided(&store), [passed("tool-allow-call"), passed("cio-allow-clean")]);
-        store.create_key([7; 32]).unwrap();
+        store.create_key(*b"0123456789abcdefFEDCBA9876543210").unwrap();
         // Never signed: it counts, for it can only tighten.
         fs::write(state.join(RULES_FILE), RULE).unwrap();
         assert_eq!(decided(&store), [denied(), passed("cio-allow-clean")]);
