@@ -69,6 +69,19 @@ impl Told<'_> {
         put("rules", list(rules.map(|hit| Value::from(hit.rule.clone().into_owned()))));
         put("direct", taint(facts.direct));
         put("ambient", taint(facts.ambient));
+        put("scan", Value::from(facts.scan.to_string()));
+        if !facts.categories.is_empty() {
+            let words = facts.categories.iter().map(|one| Value::from(format!("{one:?}")));
+            put("categories", list(words));
+        }
+        put("approved", Value::from(facts.approved));
+        put("open_proxy", Value::from(facts.open_proxy));
+        if let Some(skill) = facts.skill {
+            put("skill", Value::from(format!("{skill:?}").to_lowercase()));
+        }
+        if let Some(sandbox) = facts.sandbox {
+            put("sandbox", Value::from(format!("{sandbox:?}").to_lowercase()));
+        }
         put("severity", Value::from(self.severity.as_str()));
         if let Some(category) = self.category {
             put("category", Value::from(category.as_str()));
@@ -91,7 +104,7 @@ impl Told<'_> {
             put("before", before.map_or(Value::Null, Digest::value));
         }
         if let Some(file) = &facts.file {
-            put("file", file_value(file));
+            put("file", file_value(file, &facts.subject));
         }
         if let Some(network) = &facts.network {
             put("network", network_value(network));
@@ -130,13 +143,17 @@ fn percent(weight: f32) -> u64 {
     (weight.clamp(0.0, 1.0) * 100.0).round() as u64
 }
 
-fn file_value(file: &FileFacts) -> Value<'static> {
-    Value::from([
+fn file_value(file: &FileFacts, subject: &str) -> Value<'static> {
+    let mut value = Object::from([
         ("memory", Value::from(file.memory)),
         ("protection", Value::from(format!("{:?}", file.protection).to_lowercase())),
         ("sensitivity", Value::from(format!("{:?}", file.sensitivity).to_lowercase())),
         ("resolved", Value::from(file.resolved)),
-    ])
+    ]);
+    if file.path != subject {
+        value.push("path", Value::from(shortened(&file.path)));
+    }
+    Value::Object(value)
 }
 
 fn network_value(network: &NetworkFacts) -> Value<'static> {

@@ -7,7 +7,7 @@ use wardkeep_evidence::hash::{BlobHash, RecordId, encode_hex, sha256};
 use wardkeep_evidence::json::Value;
 use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_guard::action::Action;
-use wardkeep_guard::facts::{Compliance, SkillFacts};
+use wardkeep_guard::facts::{Compliance, FileFacts, SkillFacts};
 use wardkeep_guard::network;
 use wardkeep_guard::proxy;
 use wardkeep_guard::surface::{Act, Surface, is_untrusted};
@@ -188,7 +188,8 @@ impl Monitor {
         let away = self.subject(who, from, Deed::MoveAway)?;
         let here = self.subject(who, to, Deed::MoveHere)?;
         let strictness = |subject: &Subject| {
-            (!subject.facts.resolved, subject.facts.protection, subject.facts.memory)
+            let FileFacts { resolved, protection, memory, sensitivity, .. } = &subject.facts;
+            (!resolved, *protection, *memory, *sensitivity)
         };
         let (judged, deed) = if strictness(&here) >= strictness(&away) {
             (&here, Deed::MoveHere)
@@ -197,6 +198,11 @@ impl Monitor {
         };
         let mut action = file_action(who, judged, deed);
         action.subject = &here.facts.path;
+        // Whatever it is called, it is the stricter of the two.
+        if let Some(file) = &mut action.file {
+            file.sensitivity = away.facts.sensitivity.max(here.facts.sensitivity);
+            file.memory = away.facts.memory || here.facts.memory;
+        }
         let mut crossing = Crossing::new(who, RecordType::FileRename, action);
         crossing.before = before(judged);
         crossing.file = Some(judged);

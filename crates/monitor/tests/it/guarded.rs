@@ -3,6 +3,7 @@
 mod chains;
 mod floods;
 mod properties;
+mod recovery;
 mod reference;
 mod seeds;
 mod workflows;
