@@ -29,6 +29,20 @@ fn append(
     store.append(event).unwrap().id
 }
 
+/// The record of a decision, as the monitor writes them.
+pub(crate) fn decided(
+    state: &Path,
+    kind: RecordType,
+    principal: Principal,
+    content: &serde_json::Value,
+) -> RecordId {
+    let clock = Clock::new(|| Timestamp::from_unix(1_780_000_000).unwrap());
+    let store = Store::open(state, StoreConfig::new(clock)).unwrap();
+    let text = content.to_string();
+    let content = json::parse(text.as_bytes()).unwrap();
+    store.append(Event::new(kind, principal, content)).unwrap().id
+}
+
 fn denied(subject: &str) -> serde_json::Value {
     serde_json::json!({
         "kind":"decision","v":1,"act":"write","surface":"DurableMemory","subject":subject,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use wardkeep_evidence::record::{Principal, RecordType};
 
 use serde_json::{Value, json};
 
@@ -145,15 +146,16 @@ fn explain_reads_a_decision_of_the_journal() {
         "subject": "/w/MEMORY.md", "verdict": "allow", "rule": "mi-allow-authorized", "direct": ["WEB_DERIVED"],
         "ambient": [], "digest": "0".repeat(64),
         "file": {"path": "/w/MEMORY.md", "memory": true, "protection": "watched", "device": 7}});
-    let append =
-        ["evidence", "append", "--state-dir", "s", "--type", "FileWrite", "--principal", "USER"];
-    let id = succeed(at, &[&append[..], &["--inline", &inline.to_string()]].concat());
-    let id = id.split_whitespace().next().unwrap();
+    let id = crate::prove::decided(&at.join("s"), RecordType::FileWrite, Principal::User, &inline);
+    let id = id.to_string();
+    let id = id.as_str();
     let answer = parsed(&ask(at, &["explain", id, "--json"]));
     assert_eq!((&answer["verdict"], &answer["rule"]), (&json!("deny"), &json!("mi-deny-tainted")));
     assert_eq!(answer["recorded"]["verdict"], "allow");
     assert_eq!(answer["recorded"]["same_rules"], false);
     assert_eq!(answer["notes"].as_array().map(Vec::len), Some(3), "{answer}");
+    let append =
+        ["evidence", "append", "--state-dir", "s", "--type", "FileWrite", "--principal", "USER"];
     let other = succeed(at, &[&append[..], &["--inline", "{}"]].concat());
     let ran = ask(at, &["explain", other.split_whitespace().next().unwrap()]);
     assert!(ran.code == 1 && ran.stderr.contains("is no decision"), "{ran:?}");

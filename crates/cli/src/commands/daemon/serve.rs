@@ -85,6 +85,8 @@ fn serve(context: &mut Context, args: &ServeArgs) -> Result<Exit, CliError> {
         signal_hook::low_level::pipe::register(signal, waker)
             .map_err(|error| failed("handle signals", &error))?;
     }
+    // So that there is a state directory to listen in.
+    drop(context.open_store()?);
     let inherited = match args.inherit {
         true => Some(std::io::stdin().as_fd().try_clone_to_owned()),
         false => None,
