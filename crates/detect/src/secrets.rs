@@ -118,11 +118,12 @@ pub(crate) struct Search<'a> {
     found: Vec<Secret>,
     /// INVARIANT: behind a keyword the value is read once, not once for each keyword in it.
     read: usize,
+    tokens: formats::Read,
 }
 
 impl<'a> Search<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, found: Vec::new(), read: 0 }
+        Self { text, found: Vec::new(), read: 0, tokens: formats::Read::default() }
     }
 
     /// Checks one of [`literals`], in the order in which they stand.
@@ -139,6 +140,10 @@ impl<'a> Search<'a> {
         match check {
             Check::Keyword if start < self.read => {}
             Check::Keyword => self.read = assignments::check(bytes, start, end, &mut self.found),
+            Check::Token(format) => {
+                formats::check(format, bytes, start, &mut self.tokens, &mut self.found);
+            }
+            Check::Twilio => formats::twilio(bytes, end, &mut self.tokens, &mut self.found),
             check => run(check, bytes, start, end, &mut self.found),
         }
     }
@@ -152,8 +157,7 @@ impl<'a> Search<'a> {
 
 fn run(check: Check, text: &[u8], start: usize, end: usize, found: &mut Vec<Secret>) {
     match check {
-        Check::Token(format) => formats::check(format, text, start, found),
-        Check::Keyword => {}
+        Check::Token(_) | Check::Keyword | Check::Twilio => {}
         Check::Uri => uris::check(text, start, end, found),
         Check::Authorization => uris::authorization(text, end, found),
         Check::Pem => blocks::pem(text, start, end, found),
@@ -161,11 +165,10 @@ fn run(check: Check, text: &[u8], start: usize, end: usize, found: &mut Vec<Secr
         Check::Telegram => formats::telegram(text, start, found),
         Check::AzureKey => uris::azure_key(text, end, found),
         Check::SasSignature => uris::sas_signature(text, end, found),
-        Check::Putty => blocks::putty(text, start, found),
+        Check::Putty => blocks::putty(text, start, end, found),
         Check::Netrc => blocks::netrc(text, end, found),
         Check::PgPass => blocks::pgpass(text, end, found),
         Check::OracleThin => uris::oracle(text, end, found),
-        Check::Twilio => formats::twilio(text, end, found),
         Check::Mailchimp => formats::mailchimp(text, start, end, found),
     }
 }

@@ -194,6 +194,13 @@ pub(crate) fn adversarial() -> Vec<(&'static str, String)> {
         ("card numbers", "4539 1488 0343 6467 ".into()),
         ("digits", "4539148803436467".into()),
         ("login files", "machine a login b password c9 ".into()),
+        ("prefixes", "ya29.".into()),
+        ("prefixes and letters", "ya29.a.".into()),
+        ("prefixes in Base64", "fm2_=".into()),
+        ("key files", "PuTTY-User-Key-File-2: a\n".into()),
+        ("database logins", ":5432:".into()),
+        ("signatures", "?sig=".into()),
+        ("vendor names", "twilio ".into()),
         // Addresses.
         ("addresses", "https://a.io/?q=1 ".into()),
         ("one long address", "https://a.io/?q=aWdub3JlIGFsbCBw&r=%41".into()),

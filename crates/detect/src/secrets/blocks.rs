@@ -59,8 +59,9 @@ fn is_key_material(body: &[u8]) -> bool {
 }
 
 /// A PuTTY key file.
-pub(super) fn putty(text: &[u8], start: usize, found: &mut Vec<Secret>) {
-    // Only as far as the lines look like such a file.
+pub(super) fn putty(text: &[u8], start: usize, end: usize, found: &mut Vec<Secret>) {
+    // Only as far as the lines look like such a file, and another does not begin.
+    let mark = &text[start..end];
     let mut at = start;
     let mut private = false;
     for _ in 0..120 {
@@ -70,7 +71,8 @@ pub(super) fn putty(text: &[u8], start: usize, found: &mut Vec<Secret>) {
         let header = memchr::memchr(b':', line).is_some_and(|colon| colon < 24);
         let data =
             length >= 4 && line.iter().all(|byte| !byte.is_ascii_whitespace() || *byte == b'\r');
-        if length == 200 || !(header || data) {
+        let another = at > start && memchr::memmem::find(line, mark).is_some();
+        if length == 200 || !(header || data) || another {
             break;
         }
         at += length;
@@ -124,13 +126,13 @@ pub(super) fn netrc(text: &[u8], end: usize, found: &mut Vec<Secret>) {
     while at < limit && words.len() < 8 {
         at += run_length(text, at, limit - at, |byte| byte.is_ascii_whitespace());
         let length = run_length(text, at, limit - at, |byte| !byte.is_ascii_whitespace());
+        if words.len() == 1 && text[at..at + length] != *b"login" {
+            return;
+        }
         words.push((at, at + length));
         at += length;
     }
     let word = |index: usize| words.get(index).map(|(start, end)| &text[*start..*end]);
-    if word(1) != Some(b"login") {
-        return;
-    }
     let place = if word(3) == Some(b"password") { 4 } else { 6 };
     if word(place - 1) == Some(b"password")
         && let Some((start, end)) = words.get(place)
@@ -145,8 +147,9 @@ pub(super) fn netrc(text: &[u8], end: usize, found: &mut Vec<Secret>) {
 
 /// `host:port:database:user:password`, the whole line.
 pub(super) fn pgpass(text: &[u8], end: usize, found: &mut Vec<Secret>) {
-    let line_end = end + run_length(text, end, 256, |byte| byte != b'\n' && byte != b'\r');
-    let line = &text[end..line_end];
+    let rest = &text[end..text.len().min(end + 256)];
+    let line = &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
+    let line_end = end + line.len();
     let mut fields = line.splitn(3, |byte| *byte == b':');
     let (Some(database), Some(user), Some(password)) =
         (fields.next(), fields.next(), fields.next())
@@ -156,7 +159,10 @@ pub(super) fn pgpass(text: &[u8], end: usize, found: &mut Vec<Secret>) {
     let plain = |field: &[u8]| {
         !field.is_empty() && field.iter().all(|b| b.is_ascii_alphanumeric() || b"_-*.$".contains(b))
     };
-    let solid = password.len() >= 4 && password.iter().all(u8::is_ascii_graphic);
+    // A colon in the password itself is escaped: anything else has more fields.
+    let more = memchr::memchr(b':', password)
+        .is_some_and(|colon| colon == 0 || password[colon - 1] != b'\\');
+    let solid = password.len() >= 4 && !more && password.iter().all(u8::is_ascii_graphic);
     if plain(database) && plain(user) && solid && !is_placeholder(password) && password != user {
         found.push(secret("pgpass-password", line_end - password.len(), line_end, 0.9));
     }

@@ -191,8 +191,46 @@ fn fits(signs: Signs, byte: u8) -> bool {
     }
 }
 
+/// As much of a token tells whether it is chance.
+const SAMPLE: usize = 64;
+
+/// How far a text was read for tokens.
+///
+/// INVARIANT: what a prefix may stand in again and again is read once, not once for each.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// The end of the last run of each of these signs.
+    dotted: usize,
+    base64: usize,
+    /// The end of what was searched behind a vendor's name.
+    twilio: usize,
+    aws: usize,
+}
+
+impl Read {
+    /// How many bytes from `from` on a token could consist of, and one more if there are too many.
+    fn run(&mut self, format: &Format, text: &[u8], from: usize) -> usize {
+        let fits = |byte| fits(format.signs, byte);
+        let end = match format.signs {
+            Signs::Dotted => &mut self.dotted,
+            Signs::Base64 => &mut self.base64,
+            _ => return run_length(text, from, format.most + 1, fits),
+        };
+        if *end < from {
+            *end = from + run_length(text, from, usize::MAX, fits);
+        }
+        (*end - from).min(format.most + 1)
+    }
+}
+
 /// Checks a token whose prefix was seen, in whatever case.
-pub(super) fn check(format: &Format, text: &[u8], start: usize, found: &mut Vec<Secret>) {
+pub(super) fn check(
+    format: &Format,
+    text: &[u8],
+    start: usize,
+    read: &mut Read,
+    found: &mut Vec<Secret>,
+) {
     let from = start + format.prefix.len();
     let inside = format.prefix.starts_with(['.', 'h', 'd']) && format.prefix.contains(['/', '.']);
     let before = start.checked_sub(1).map_or(b' ', |place| text[place]);
@@ -201,7 +239,11 @@ pub(super) fn check(format: &Format, text: &[u8], start: usize, found: &mut Vec<
     {
         return;
     }
-    let mut length = run_length(text, from, format.most + 1, |byte| fits(format.signs, byte));
+    // The last of several prefixes in a row is the one of a token.
+    if text[from..].starts_with(format.prefix.as_bytes()) {
+        return;
+    }
+    let mut length = read.run(format, text, from);
     // A dot ends the sentence, not the token.
     while length > 0 && matches!(text[from + length - 1], b'.' | b'-') {
         length -= 1;
@@ -224,13 +266,18 @@ pub(super) fn check(format: &Format, text: &[u8], start: usize, found: &mut Vec<
         Proof::At(place, sign) => rest.get(place) == Some(&sign),
         Proof::Contains(part) => memchr::memmem::find(rest, part.as_bytes()).is_some(),
     };
-    if proved && !is_placeholder(rest) && entropy(rest) >= least_entropy && digits_or_mixed(rest) {
+    let sample = &rest[..length.min(SAMPLE)];
+    if proved
+        && digits_or_mixed(sample)
+        && entropy(sample) >= least_entropy
+        && !is_placeholder(sample)
+    {
         let start =
             if format.prefix.starts_with('.') { terraform_start(text, start) } else { start };
         found.push(secret(format.kind, start, from + length, format.confidence));
     }
     if format.kind == "aws-access-key" {
-        aws_secret(text, from + length, found);
+        aws_secret(text, from + length, read, found);
     }
 }
 
@@ -246,16 +293,17 @@ fn terraform_start(text: &[u8], start: usize) -> usize {
 }
 
 /// The secret key that follows an access key, within the next lines: a run of forty signs.
-fn aws_secret(text: &[u8], from: usize, found: &mut Vec<Secret>) {
+fn aws_secret(text: &[u8], from: usize, read: &mut Read, found: &mut Vec<Secret>) {
     const LENGTH: usize = 40;
     let sign = |byte: u8| fits(Signs::Base64, byte) && byte != b'=';
     let end = text.len().min(from + 160);
-    let mut at = from;
+    let mut at = from.max(read.aws);
     while at < end {
         let Some(start) = text.get(at..at + LENGTH) else { return };
         // From the end: what breaks the run near its end need not be passed byte by byte.
         if let Some(gap) = start.iter().rposition(|byte| !sign(*byte)) {
             at += gap + 1;
+            read.aws = at;
             continue;
         }
         let length = run_length(text, at, 200, sign);
@@ -265,6 +313,7 @@ fn aws_secret(text: &[u8], from: usize, found: &mut Vec<Secret>) {
             return;
         }
         at += length + 1;
+        read.aws = at;
     }
 }
 
@@ -309,9 +358,9 @@ pub(super) fn telegram(text: &[u8], start: usize, found: &mut Vec<Secret>) {
 }
 
 /// `SK…` and 32 digits near the vendor's name.
-pub(super) fn twilio(text: &[u8], from: usize, found: &mut Vec<Secret>) {
+pub(super) fn twilio(text: &[u8], from: usize, read: &mut Read, found: &mut Vec<Secret>) {
     let end = text.len().min(from + 160);
-    let mut at = from;
+    let mut at = from.max(read.twilio);
     while at < end {
         let length = run_length(text, at, 64, |byte| byte.is_ascii_alphanumeric());
         let value = &text[at..at + length];
@@ -321,6 +370,7 @@ pub(super) fn twilio(text: &[u8], from: usize, found: &mut Vec<Secret>) {
             found.push(secret("twilio-key", at, at + length, 0.8));
         }
         at += length.max(1);
+        read.twilio = at;
     }
 }
 

@@ -114,10 +114,11 @@ pub(super) fn sas_signature(text: &[u8], end: usize, found: &mut Vec<Secret>) {
     let length = run_length(text, end, 120, |byte| {
         byte.is_ascii_alphanumeric() || b"%+/=-_".contains(&byte)
     });
+    if !(43..=80).contains(&length) || entropy(&text[end..end + length]) <= 4.0 {
+        return;
+    }
     let around = &text[end.saturating_sub(300)..text.len().min(end + 300)];
-    let signed =
-        [&b"sv=20"[..], b"se=20"].iter().any(|mark| memchr::memmem::find(around, mark).is_some());
-    if (43..=80).contains(&length) && signed && entropy(&text[end..end + length]) > 4.0 {
+    if [&b"sv=20"[..], b"se=20"].iter().any(|mark| memchr::memmem::find(around, mark).is_some()) {
         found.push(secret("azure-sas-signature", end, end + length, 0.9));
     }
 }

@@ -319,7 +319,8 @@ impl<'t> Folder<'t> {
             }
             return end;
         }
-        if let Some(letter) = boxed(character, self.text[end..].chars().next(), self.out_last()) {
+        let next = || self.text[end..].chars().find(|next| !invisible::is_invisible(*next));
+        if let Some(letter) = boxed(character, next, self.out_last()) {
             // Two indicators are a flag, and flags hide nothing.
             let flag = matches!(character, '\u{1f1e6}'..='\u{1f1ff}');
             if !flag {
@@ -536,7 +537,11 @@ fn styled(character: char) -> Option<char> {
 }
 
 /// White letters in black boxes and circles, and regional indicators in rows that are no flags.
-fn boxed(character: char, next: Option<char>, before: Option<char>) -> Option<char> {
+fn boxed(
+    character: char,
+    next: impl FnOnce() -> Option<char>,
+    before: Option<char>,
+) -> Option<char> {
     let code = u32::from(character);
     let letter = match character {
         '\u{1f150}'..='\u{1f169}' => code - 0x1_f150,
@@ -544,7 +549,7 @@ fn boxed(character: char, next: Option<char>, before: Option<char>) -> Option<ch
         '\u{1f1e6}'..='\u{1f1ff}' => {
             let indicator = |c: char| matches!(c, '\u{1f1e6}'..='\u{1f1ff}');
             let neighbour =
-                next.is_some_and(indicator) || before.is_some_and(|c| c.is_ascii_uppercase());
+                before.is_some_and(|c| c.is_ascii_uppercase()) || next().is_some_and(indicator);
             if !neighbour {
                 return None;
             }

@@ -171,9 +171,12 @@ impl<'s> Pieces<'s> {
         if digits.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
             return self.decoded(range.clone(), Transform::Hex, &hex(digits));
         }
-        if body.iter().all(|byte| {
-            matches!(byte, b'A'..=b'Z' | b'2'..=b'7' | b'=') || byte.is_ascii_whitespace()
-        }) && self.decoded(range.clone(), Transform::Base32, &base32(body))
+        let thirty_two =
+            |byte: &u8| matches!(byte, b'2'..=b'7' | b'=') || byte.is_ascii_whitespace();
+        // In either case, but in one.
+        if (body.iter().all(|byte| byte.is_ascii_uppercase() || thirty_two(byte))
+            || body.iter().all(|byte| byte.is_ascii_lowercase() || thirty_two(byte)))
+            && self.decoded(range.clone(), Transform::Base32, &base32(body))
         {
             return true;
         }
@@ -221,12 +224,13 @@ impl<'s> Pieces<'s> {
         false
     }
 
-    /// What was compressed, up to eight times its length; when much has come out already, half as
-    /// much again as its length, which is enough for a short text: no piece uses up what others need.
+    /// What was compressed, up to eight times its length or half of what there is; when much has come out
+    /// already, half as much again as its length, which is enough for a short text: no piece uses up what others
+    /// need.
     fn inflate(&mut self, bytes: &[u8]) -> Option<String> {
         let enough = bytes.len() * 8 + 256;
         let (pool, limit) = match self.inflated {
-            [first, _] if first >= enough => (0, enough),
+            [first, _] if first >= enough => (0, enough.max(first / 2)),
             [_, second] => (1, second.min(bytes.len() * 3 / 2 + 16)),
         };
         let mut plain = Vec::new();
@@ -376,7 +380,9 @@ const THIRTY_TWO: [u8; 256] = {
     let mut table = [255; 256];
     let mut at = 0_u8;
     while at < 32 {
-        table[b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[at as usize] as usize] = at;
+        let digit = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[at as usize];
+        table[digit as usize] = at;
+        table[digit.to_ascii_lowercase() as usize] = at;
         at += 1;
     }
     table
@@ -549,6 +555,7 @@ mod tests {
         assert_eq!(base64(b"aGVsbG8gd29ybGQ=", 0), b"hello world");
         assert_eq!(base64(b"aGVsbG8gd29ybGQ", 0), b"hello world");
         assert_eq!(base32(b"NBSWY3DPEB3W64TMMQ======"), b"hello world");
+        assert_eq!(base32(b"nbswy3dpeb3w64tmmq"), b"hello world");
         assert_eq!(base85(b"BOu!rD]j7BEbo7", &ASCII85).unwrap(), b"hello world");
         assert_eq!(base85(b"Xk~0{Zy<MXa%^M", &RFC1924).unwrap(), b"hello world");
         assert_eq!(hex(b"68656c6c6f"), b"hello");
