@@ -68,8 +68,10 @@ impl Files {
 
     /// Changes the manifest as JSON.
     pub(crate) fn edit_manifest(&mut self, edit: impl FnOnce(&mut serde_json::Value)) {
-        let mut manifest = serde_json::from_slice(self.get(MANIFEST)).unwrap();
+        let mut manifest: serde_json::Value = serde_json::from_slice(self.get(MANIFEST)).unwrap();
         edit(&mut manifest);
+        // Another crate may make serde_json keep keys as they were put in.
+        manifest.sort_all_objects();
         self.set(MANIFEST, serde_json::to_vec_pretty(&manifest).unwrap());
     }
 
@@ -432,6 +434,7 @@ pub(crate) fn part_of(whole: &Files, sealed: u64, chosen: &[usize]) -> Files {
                 Some(hashes) => hashes.iter().map(ToString::to_string).collect(),
                 None => serde_json::Value::Null,
             };
+            value.sort_all_objects();
             value.to_string()
         })
         .collect();
@@ -440,13 +443,14 @@ pub(crate) fn part_of(whole: &Files, sealed: u64, chosen: &[usize]) -> Files {
     let mut omitted: Vec<_> =
         picked.iter().flat_map(|record| record.parents.clone()).filter(|id| !inside(id)).collect();
     omitted.dedup();
-    let description = serde_json::json!({
+    let mut description = serde_json::json!({
         "version": 1,
         "total": entries.len(),
         "sealed": sealed,
         "selection": {"indexes": chosen},
         "omitted_parents": omitted,
     });
+    description.sort_all_objects();
     files.set("seals/part.json", serde_json::to_vec_pretty(&description).unwrap());
     files
 }

@@ -105,6 +105,9 @@ fn advance(seen: Seen, letter: u8) -> Seen {
     }
 }
 
+/// The sign `<` as a tag character.
+const TAG_SIGN: &str = "\u{e003c}";
+
 /// The signs to replace, in order, apart from each other.
 fn places(text: &str) -> Vec<Range<usize>> {
     let mut search = Search {
@@ -115,6 +118,10 @@ fn places(text: &str) -> Vec<Range<usize>> {
         found: Vec::new(),
     };
     search.run();
+    // Who reads tag characters passes over what stands between them: there this sign may open
+    // anything, and nobody needs it.
+    let hidden = memchr::memmem::find_iter(text.as_bytes(), TAG_SIGN);
+    search.found.extend(hidden.map(|at| at..at + TAG_SIGN.len()));
     merged(search.found)
 }
 

@@ -6,6 +6,7 @@ fn edit_part_entry(files: &mut Files, line: usize, edit: impl FnOnce(&mut serde_
     files.edit_lines(PART_ENTRIES, |lines| {
         let mut value = serde_json::from_str(&lines[line]).unwrap();
         edit(&mut value);
+        value.sort_all_objects();
         lines[line] = value.to_string();
     });
 }
@@ -13,6 +14,7 @@ fn edit_part_entry(files: &mut Files, line: usize, edit: impl FnOnce(&mut serde_
 fn edit_part(files: &mut Files, edit: impl FnOnce(&mut serde_json::Value)) {
     let mut value = serde_json::from_slice(files.get(PART)).unwrap();
     edit(&mut value);
+    value.sort_all_objects();
     files.set(PART, value.to_string());
 }
 
