@@ -14,7 +14,7 @@ use crate::ui::Line;
 
 /// Runs your cases: facts, and what you expect of the rules
 ///
-/// FILE is TOML with a [[case]] for each: name, principal, surface, act, subject, direct, ambient, file,
+/// FILE is TOML with a `[[case]]` for each: name, principal, surface, act, subject, direct, ambient, file,
 /// network and others, then `expect` and, if you like, `rule`. Exit 0: all came out as expected; 1: not.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
