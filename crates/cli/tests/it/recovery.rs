@@ -208,3 +208,47 @@ fn a_text_that_is_hard_to_compare_does_not_hold_up() {
     assert!(ran.stdout.contains("more lines"), "{}", ran.stdout.len());
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
+
+#[test]
+fn what_a_page_reached_is_put_back_and_nothing_else() {
+    use wardkeep_evidence::record::Principal;
+    use wardkeep_evidence::time::Timestamp;
+    use wardkeep_monitor::journal::Clock;
+    use wardkeep_monitor::monitor::{Monitor, MonitorConfig, Who};
+    use wardkeep_monitor::store::StoreConfig;
+
+    let home = Home::new();
+    home.take();
+    fs::write(home.file("other.txt"), "mine").unwrap();
+    let work = fs::canonicalize(home.file("")).unwrap();
+    let clock = Clock::new(|| Timestamp::from_unix(1_800_000_000).unwrap());
+    let owner = rustix::process::geteuid().as_raw();
+    let page = {
+        let config = MonitorConfig::new(StoreConfig::new(clock), owner);
+        let monitor = Monitor::open(&home.state(), config).unwrap();
+        let who = Who::new("agent", "agent:1", &work, Principal::User);
+        let before = monitor.on_file_write(&who, Path::new("other.txt"), b"mine, too").unwrap();
+        assert!(before.is_allowed());
+        fs::write(home.file("other.txt"), "mine, too").unwrap();
+        let web = who.on_behalf_of(Principal::Web);
+        let page = monitor.on_tool_result(&web, "fetch", None, "A page about boats.").unwrap();
+        for (name, text) in [("memory/day.md", "boats\n"), ("memory/new.md", "more boats\n")] {
+            let write = monitor.on_file_write(&who, Path::new(name), text.as_bytes()).unwrap();
+            assert!(write.is_allowed(), "{write:?}");
+            fs::write(home.file(name), text).unwrap();
+        }
+        page.record.to_string()
+    };
+    let plan = home.json(&["rollback", "--contaminated", &page, "--dry-run"]);
+    assert_eq!(plan["restored"], serde_json::json!(["memory/day.md"]), "{plan}");
+    assert_eq!(plan["removed"], serde_json::json!(["memory/new.md"]), "{plan}");
+    assert_eq!(home.text("memory/day.md"), "boats\n");
+    let done = home.json(&["rollback", "--contaminated", &page, "--yes"]);
+    assert_eq!(done["ok"], true, "{done}");
+    assert_eq!(home.text("memory/day.md"), "day\n");
+    assert!(!home.file("memory/new.md").exists());
+    assert_eq!(home.text("other.txt"), "mine, too");
+    let undone = home.json(&["rollback", "--undo", "--yes"]);
+    assert_eq!(undone["ok"], true, "{undone}");
+    assert_eq!(home.text("memory/day.md"), "boats\n");
+}
