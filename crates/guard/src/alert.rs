@@ -31,13 +31,30 @@ macro_rules! words {
             /// The value of a word, if it is one.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.as_str().eq_ignore_ascii_case(text))
+                Self::ALL.iter().copied().find(|value| value.as_str() == text)
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::parse(text).ok_or_else(|| {
+                    let known: Vec<&str> = Self::ALL.iter().map(|word| word.as_str()).collect();
+                    format!("give one of {}", known.join(", "))
+                })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
             }
         }
     };
@@ -47,9 +64,9 @@ words! {
     /// What an event concerns.
     Category {
         /// Someone wanted to change what steers the agent.
-        ControlPlane = "CPI",
+        Cpi = "CPI",
         /// Someone wanted to change what the agent remembers.
-        Memory = "MI",
+        Mi = "MI",
         /// It came from someone who is not trusted.
         Taint = "TAINT",
         /// Text that wants to steer the agent.
@@ -102,8 +119,8 @@ pub fn category(facts: &Facts, decision: &Decision) -> Option<Category> {
     }
     let rule = decision.rule.as_ref();
     let prefixes = [
-        ("cpi-", Category::ControlPlane),
-        ("mi-", Category::Memory),
+        ("cpi-", Category::Cpi),
+        ("mi-", Category::Mi),
         ("fs-", Category::File),
         ("net-", Category::Network),
         ("skill-", Category::Skill),
@@ -114,8 +131,8 @@ pub fn category(facts: &Facts, decision: &Decision) -> Option<Category> {
     let named = prefixes.iter().find(|(prefix, _)| rule.starts_with(prefix));
     Some(match (named, facts.surface) {
         (Some((_, category)), _) => *category,
-        (None, Surface::ControlPlane) => Category::ControlPlane,
-        (None, Surface::DurableMemory) => Category::Memory,
+        (None, Surface::ControlPlane) => Category::Cpi,
+        (None, Surface::DurableMemory) => Category::Mi,
         (None, Surface::FileSystem) => Category::File,
         (None, Surface::NetworkIO) => Category::Network,
         (None, Surface::SkillInstall) => Category::Skill,

@@ -19,9 +19,10 @@ use wardkeep_evidence::time::Timestamp;
 
 pub use self::queries::{Asked, Row};
 pub use self::shape::{Facts, Shape};
-pub use self::words::{Category, Said, Severity};
+pub use self::words::Said;
 use crate::files::no_follow;
 use crate::journal::{Folder, JournalError, JournalLine};
+pub use wardkeep_guard::alert::{Category, Severity};
 
 const FILE: &str = "index.sqlite";
 const VERSION: i64 = 2;

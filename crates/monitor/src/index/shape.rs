@@ -8,7 +8,8 @@ use wardkeep_evidence::record::{Payload, Principal, Record, RecordType};
 use wardkeep_guard::surface::Surface;
 use wardkeep_guard::verdict::Verdict;
 
-use super::words::{Category, Said, Severity};
+use super::words::Said;
+use super::{Category, Severity};
 
 /// What kind of record it is, and what it says of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,7 +29,7 @@ pub(crate) fn run(context: &mut Context, _: Args) -> Result<Exit, CliError> {
     };
     let Some(status) = daemon else {
         context.ui.answer("No daemon runs.");
-        context.ui.hint("hooks start it when they need it; `wardkeep daemon` starts it now");
+        context.ui.hint("`wardkeep daemon` starts one");
         let exit = Exit::Refused;
         return Ok(context.finish(exit, false, &Answer { running: false, daemon: None }));
     };
