@@ -64,7 +64,7 @@ use crate::snapshot::{Last, Snapshots};
 use crate::store::{Store, StoreConfig};
 
 use self::session::Sessions;
-use self::settings::{Settings, Stamp};
+use self::settings::{Settings, Stamp, Stamps};
 use self::taints::Recent;
 
 pub use self::hooks::Sent;
@@ -104,6 +104,7 @@ pub struct Monitor {
     index: Mutex<Index>,
     sessions: Mutex<Sessions>,
     settings: RwLock<(Stamp, Arc<Settings>)>,
+    stamps: Stamps,
     recent: Mutex<Recent>,
     // Who last wrote a file.
     writers: Mutex<HashMap<PathBuf, RecordId>>,
@@ -137,6 +138,11 @@ impl Monitor {
             None => random()?,
         };
         let approvals = Approvals::open(state, config.owner)?;
+        let stamps = Stamps::of(&policy).map_err(|error| {
+            crate::store::StoreError::from(crate::journal::JournalError::io("open", state, error))
+        })?;
+        // Taken first: a change in between is read again.
+        let stamp = stamps.now();
         let mut settings = settings::load(&policy);
         // A rollback that was interrupted is finished before anything else happens.
         if let Err(error) = Snapshots::new(&store).resume() {
@@ -150,7 +156,8 @@ impl Monitor {
             approvals,
             index: Mutex::new(index),
             sessions: Mutex::new(Sessions::default()),
-            settings: RwLock::new((Stamp::of(&policy), Arc::new(settings))),
+            settings: RwLock::new((stamp, Arc::new(settings))),
+            stamps,
             recent: Mutex::new(Recent::default()),
             writers: Mutex::new(HashMap::new()),
             snapshots: Mutex::new(HashMap::new()),
@@ -182,7 +189,7 @@ impl Monitor {
 
     /// The settings in force, read again when a file of theirs has changed.
     fn settings(&self) -> Arc<Settings> {
-        let now = Stamp::of(&self.policy);
+        let now = self.stamps.now();
         {
             let held = self.settings.read().unwrap_or_else(PoisonError::into_inner);
             if held.0 == now {

@@ -1,7 +1,8 @@
 //! Words by which a message about the agent's own instructions is known.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use hashbrown::HashMap;
 
 /// What words and phrases are for; a word may have several.
 pub(super) type Class = u32;
@@ -189,43 +190,51 @@ const PHRASES: &[(Class, &str)] = &[
     ),
 ];
 
-/// The words and phrases, ready for use.
+/// What a word is for, and the phrases that begin with it.
+#[derive(Default)]
+struct Known {
+    class: Class,
+    phrases: Vec<(Vec<&'static str>, Class)>,
+}
+
+/// The words and phrases, ready for use. Every word of a message is looked up, so in a table with
+/// a quick hash: what is in it, nobody else chooses.
 pub(super) struct Lexicon {
-    words: HashMap<&'static str, Class>,
-    /// By their first words.
-    phrases: HashMap<&'static str, Vec<(Vec<&'static str>, Class)>>,
+    words: HashMap<&'static str, Known>,
 }
 
 /// Made once of constants, and the same for everybody.
 pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
-    let mut lexicon = Lexicon { words: HashMap::new(), phrases: HashMap::new() };
-    for (class, words) in WORDS {
-        for word in words.split_ascii_whitespace() {
-            *lexicon.words.entry(word).or_default() |= class;
+    let mut words: HashMap<&'static str, Known> = HashMap::new();
+    for (class, list) in WORDS {
+        for word in list.split_ascii_whitespace() {
+            words.entry(word).or_default().class |= class;
         }
     }
     for (class, phrases) in PHRASES {
         for phrase in phrases.split('|') {
-            let words: Vec<&str> = phrase.split_ascii_whitespace().collect();
-            if let Some(first) = words.first() {
-                lexicon.phrases.entry(first).or_default().push((words, *class));
+            let phrase: Vec<&str> = phrase.split_ascii_whitespace().collect();
+            if let Some(first) = phrase.first() {
+                words.entry(first).or_default().phrases.push((phrase, *class));
             }
         }
     }
-    lexicon
+    Lexicon { words }
 });
 
 impl Lexicon {
-    /// What a word is for.
-    pub(super) fn word(&self, word: &str) -> Class {
-        self.words.get(word).copied().unwrap_or(0)
-    }
-
-    /// What phrases at the beginning of some words are for.
-    pub(super) fn phrases(&self, words: &[&str]) -> Class {
-        let known = words.first().and_then(|first| self.phrases.get(first));
-        known.into_iter().flatten().fold(0, |all, (phrase, class)| {
-            if words.starts_with(phrase) { all | class } else { all }
-        })
+    /// What the first of some words is for, and what the phrases at their beginning are for.
+    pub(super) fn look_up(&self, words: &[&str]) -> (Class, Class) {
+        let Some(known) = words.first().and_then(|first| self.words.get(first)) else {
+            return (0, 0);
+        };
+        let phrases =
+            known.phrases.iter().fold(
+                0,
+                |all, (phrase, class)| {
+                    if words.starts_with(phrase) { all | class } else { all }
+                },
+            );
+        (known.class, phrases)
     }
 }

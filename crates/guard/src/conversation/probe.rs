@@ -33,7 +33,7 @@ impl Probe {
                 .split(|c: char| !c.is_alphanumeric())
                 .filter(|word| !word.is_empty())
                 .collect();
-            let sentence = Sentence::of(&words, sentence.split_whitespace().any(is_name));
+            let sentence = Sentence::of(&words, names(sentence));
             probe.internals |= sentence.internals();
             probe.wording |= sentence.wording();
             probe.vague |= sentence.follows(YOUR, VAGUE);
@@ -52,6 +52,12 @@ impl Probe {
 /// Parts that end in a sign of a sentence; a stop inside of a name ends nothing.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split(['?', '!', '\n', '。', '？', '！']).flat_map(|part| part.split(". "))
+}
+
+/// Whether one of the words is a name; most sentences have no sign that one has.
+fn names(sentence: &str) -> bool {
+    let sign = |byte| matches!(byte, b'.' | b'/' | b'`' | b'(' | b'=' | b'\\');
+    sentence.bytes().any(sign) && sentence.split_whitespace().any(is_name)
 }
 
 /// A file, an address or a piece of code: it says what is meant, and that is not the agent.
@@ -73,15 +79,18 @@ struct Sentence {
 impl Sentence {
     fn of(words: &[&str], named: bool) -> Self {
         let lexicon = &*LEXICON;
-        let phrases = (0..words.len()).fold(0, |all, at| all | lexicon.phrases(&words[at..]));
-        // A number stands for a word or a rule.
-        let class = |word: &&str| {
-            let number = word.bytes().all(|byte| byte.is_ascii_digit());
-            lexicon.word(word) | if number { QUALITY | NUMBER } else { 0 }
-        };
-        let words: Vec<Class> = words.iter().map(class).collect();
-        let all = words.iter().fold(phrases, |all, class| all | class);
-        Self { words, all, named }
+        let mut all = 0;
+        let classes: Vec<Class> = (0..words.len())
+            .map(|at| {
+                let (class, phrases) = lexicon.look_up(&words[at..]);
+                // A number stands for a word or a rule.
+                let number = words[at].bytes().all(|byte| byte.is_ascii_digit());
+                let class = class | if number { QUALITY | NUMBER } else { 0 };
+                all |= class | phrases;
+                class
+            })
+            .collect();
+        Self { words: classes, all, named }
     }
 
     fn has(&self, class: Class) -> bool {

@@ -5,8 +5,12 @@ use std::collections::VecDeque;
 use wardkeep_detect::finding::{Channel, Finding, Span};
 use wardkeep_detect::scan::Detector;
 
-/// Bytes that are kept of earlier messages, and looked at of the next one.
+/// Bytes that are kept of earlier messages, and looked at of the next one at most.
 const BYTES: usize = 1024;
+/// Bytes on each side of the seam in which a sentence that was cut is looked for.
+const SENTENCE: usize = 512;
+/// Bytes on each side in which a word that was cut is looked for.
+const WORD: usize = 256;
 /// Messages of which ends are kept.
 const PIECES: usize = 9;
 
@@ -21,7 +25,7 @@ impl Ends {
     /// Keeps the end of a message.
     pub(super) fn push(&mut self, text: &str) {
         let text = text.trim_end();
-        let end = &text[text.ceil_char_boundary(text.len().saturating_sub(BYTES))..];
+        let end = since(text, BYTES);
         if end.is_empty() {
             return;
         }
@@ -37,46 +41,68 @@ impl Ends {
     pub(super) fn joined(&self, next: &str, detector: &Detector) -> Vec<Finding> {
         let trimmed = next.trim_start();
         let skipped = next.len() - trimmed.len();
-        let head = &trimmed[..trimmed.floor_char_boundary(BYTES.min(trimmed.len()))];
-        let Some(last) = self.pieces.back().filter(|_| !head.is_empty()) else {
+        let Some(last) = self.pieces.back().filter(|_| !trimmed.is_empty()) else {
             return Vec::new();
         };
         let mut found = Vec::new();
-        self.scan(" ", head, skipped, detector, &mut found);
+        let (before, after) = (self.before(" "), until(trimmed, SENTENCE));
+        scan(since(&before, SENTENCE), after, (1, skipped), detector, &mut found);
         // A word, or something encoded, may have been cut.
-        if last.ends_with(is_solid) && head.starts_with(is_solid) {
-            self.scan("", head, skipped, detector, &mut found);
+        if last.ends_with(is_solid) && trimmed.starts_with(is_solid) {
+            let before = self.before("");
+            let run = before.len() - before.trim_end_matches(is_solid).len();
+            let next = until(trimmed, BYTES);
+            let next_run = next.len() - next.trim_start_matches(is_solid).len();
+            // All of what is encoded, and a few words around.
+            let (before, after) = (since(&before, run + WORD), until(trimmed, next_run + WORD));
+            scan(before, after, (0, skipped), detector, &mut found);
         }
         found
     }
 
-    fn scan(
-        &self,
-        between: &str,
-        head: &str,
-        skipped: usize,
-        detector: &Detector,
-        found: &mut Vec<Finding>,
-    ) {
-        let mut text = String::with_capacity(self.bytes + PIECES + head.len());
+    /// The earlier messages in one, each with `between` behind it.
+    fn before(&self, between: &str) -> String {
+        let mut text = String::with_capacity(self.bytes + PIECES);
         for piece in &self.pieces {
             text.push_str(piece);
             text.push_str(between);
         }
-        let seam = text.len();
-        text.push_str(head);
-        for mut finding in detector.scan(&text, Channel::User).findings {
-            let across = finding.span.start < seam - between.len() && finding.span.end > seam;
-            // That more is encoded than was decoded says nothing about the seam.
-            if !across || finding.rule == "decode.limits" {
-                continue;
-            }
-            finding.span = Span { start: 0, end: skipped + finding.span.end - seam };
-            match found.iter_mut().find(|known| known.rule == finding.rule) {
-                Some(known) if known.weight >= finding.weight => {}
-                Some(known) => *known = finding,
-                None => found.push(finding),
-            }
+        text
+    }
+}
+
+/// The last bytes of a text, whole characters.
+fn since(text: &str, bytes: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+}
+
+/// The first bytes of a text, whole characters.
+fn until(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes.min(text.len()))]
+}
+
+/// Adds what is found across the seam. `between` bytes before it are ours, and `skipped` bytes of
+/// the next message were left out.
+fn scan(
+    before: &str,
+    after: &str,
+    (between, skipped): (usize, usize),
+    detector: &Detector,
+    found: &mut Vec<Finding>,
+) {
+    let seam = before.len();
+    let text = [before, after].concat();
+    for mut finding in detector.scan(&text, Channel::User).findings {
+        let across = finding.span.start < seam - between && finding.span.end > seam;
+        // That more is encoded than was decoded says nothing about the seam.
+        if !across || finding.rule == "decode.limits" {
+            continue;
+        }
+        finding.span = Span { start: 0, end: skipped + finding.span.end - seam };
+        match found.iter_mut().find(|known| known.rule == finding.rule) {
+            Some(known) if known.weight >= finding.weight => {}
+            Some(known) => *known = finding,
+            None => found.push(finding),
         }
     }
 }

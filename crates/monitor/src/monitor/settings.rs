@@ -1,8 +1,8 @@
 //! What the owner's signed configuration says to the guards.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::os::fd::OwnedFd;
 
+use rustix::fs::{AtFlags, Mode, OFlags, statat};
 use serde::Deserialize;
 use wardkeep_detect::allow::Allowed;
 use wardkeep_detect::rules::OwnRule;
@@ -11,7 +11,7 @@ use wardkeep_guard::files::{FilesConfig, SensitiveFiles};
 use wardkeep_guard::network::{Egress, EgressConfig};
 use wardkeep_guard::rules::Rules;
 use wardkeep_policy::config::Config;
-use wardkeep_policy::signed_set::SetState;
+use wardkeep_policy::signed_set::{SIGNED_FILE, SetState};
 use wardkeep_policy::store::{CONFIG_FILE, PolicyStore};
 
 /// What decisions are made with.
@@ -48,21 +48,25 @@ struct Guard {
 
 /// When the files of the configuration last changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp([Option<(u64, u64, i64, i64)>; 4]);
+pub(super) struct Stamp([Option<(u64, i64, i64, u64)>; 4]);
 
-impl Stamp {
-    pub(super) fn of(policy: &PolicyStore) -> Self {
-        let of = |path: &Path| {
-            let data = std::fs::symlink_metadata(path).ok()?;
-            Some((data.ino(), data.size(), data.mtime(), data.mtime_nsec()))
+/// Where the stamp is read: the state directory, held open, because every crossing asks.
+#[derive(Debug)]
+pub(super) struct Stamps(OwnedFd);
+
+impl Stamps {
+    pub(super) fn of(policy: &PolicyStore) -> std::io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::open(policy.state(), flags, Mode::empty())?))
+    }
+
+    pub(super) fn now(&self) -> Stamp {
+        // The time of a change of status: unlike that of the content, nobody can set it.
+        let of = |name: &str| {
+            let data = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some((data.st_ino, data.st_size, data.st_ctime, data.st_ctime_nsec))
         };
-        let state = policy.state();
-        Self([
-            of(&policy.config_path()),
-            of(&policy.signed_path()),
-            of(&state.join("rules.cedar")),
-            of(&state.join("rules")),
-        ])
+        Stamp([of(CONFIG_FILE), of(SIGNED_FILE), of("rules.cedar"), of("rules")])
     }
 }
 
