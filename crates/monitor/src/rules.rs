@@ -1,5 +1,7 @@
 //! The rules in force, as the signed set has them.
 
+use std::collections::BTreeMap;
+
 use wardkeep_guard::rules::{RuleFile, Rules};
 use wardkeep_policy::signed_set::{Change, Kind, SetState, SetVerification};
 
@@ -19,17 +21,22 @@ pub fn is_rules(name: &str) -> bool {
 /// Where a rule that was signed may be missing, every action is asked about besides.
 #[must_use]
 pub fn in_force(set: &SetVerification) -> Rules {
-    let files: Vec<RuleFile<'_>> = set
-        .files
-        .iter()
-        .filter(|(name, _)| is_rules(name))
-        .map(|(name, text)| RuleFile { name, text })
-        .collect();
-    let rules = Rules::new(&files);
+    let rules = of_files(&set.files);
     match lost(set) {
         Some(why) => rules.changed(&why),
         None => rules,
     }
+}
+
+/// The built-in rules and those of some files, by their names in the signed set.
+#[must_use]
+pub fn of_files(files: &BTreeMap<String, Vec<u8>>) -> Rules {
+    let own: Vec<RuleFile<'_>> = files
+        .iter()
+        .filter(|(name, _)| is_rules(name))
+        .map(|(name, text)| RuleFile { name, text })
+        .collect();
+    Rules::new(&own)
 }
 
 /// Why a rule that the owner signed may be missing.

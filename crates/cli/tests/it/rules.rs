@@ -207,3 +207,16 @@ fn list_has_the_built_in_rules_and_your_own() {
     assert!(ask(at, &["list", "--cedar"]).stdout.contains("@id(\"default-deny\")"));
     assert!(ask(at, &["list", "--schema"]).stdout.contains("entity Principal"));
 }
+
+#[test]
+fn rules_that_cannot_be_used_are_not_signed() {
+    let scene = scene();
+    let at = scene.path();
+    fs::write(at.join("s/rules.cedar"), "forbid (principal, action, resource)").unwrap();
+    let ran = run(at, &["config", "sign", "--yes", "--state-dir", "s"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("the rules cannot be used"), "{}", ran.stderr);
+    assert!(!at.join("s/signed.json").exists());
+    fs::write(at.join("s/rules.cedar"), RULES).unwrap();
+    succeed(at, &["config", "sign", "--yes", "--state-dir", "s"]);
+}

@@ -14,8 +14,8 @@ use crate::exit::Exit;
 
 /// Signs config.toml, rules, profiles and pins together
 ///
-/// Shows the files first and signs the very bytes that were shown. Refuses without a terminal unless
-/// --yes is given, and always inside `wardkeep run`.
+/// Shows the files first and signs the very bytes that were shown. Refuses what cannot be used, without
+/// a terminal unless --yes is given, and always inside `wardkeep run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Sign without asking
@@ -45,6 +45,11 @@ pub(super) fn sign(context: &mut Context, yes: bool) -> Result<Exit, CliError> {
             CliError::refused(error.to_string(), "mend it with `wardkeep config edit`")
         })?;
         crate::commands::detector::check(config)?;
+    }
+    if let Some(problem) = wardkeep_monitor::rules::of_files(draft.files()).problems().first() {
+        // Signed, they would make every action a question.
+        let message = format!("the rules cannot be used: {}", problem.summary());
+        return Err(CliError::refused(message, "mend them; `wardkeep rules check` shows where"));
     }
     if request.presence == Presence::Terminal && !context.confirm("Sign these?")? {
         return Err(CliError::refused("not signed", "run it again when they are as you want"));
