@@ -201,8 +201,8 @@ impl Sketches {
         self.overlaps_added(text, "")
     }
 
-    /// What a text repeats and did not have before: of a file that is written whole, only what is
-    /// new counts.
+    /// What a text repeats and did not have before: of a file that is written whole, a passage counts
+    /// only if something of it is new. It counts whole then, so that nothing is brought in by halves.
     #[must_use]
     pub fn overlaps_added(&self, text: &str, before: &str) -> Vec<Overlap> {
         if self.holders.is_empty() {
@@ -216,20 +216,24 @@ impl Sketches {
     }
 
     fn reading(&self, words: &[Word], before: &HashSet<u64>, tally: &mut Tally) {
-        let hits: Vec<Option<&Holders>> = shingles(words)
+        let mut fresh = false;
+        let hits: Vec<Option<(&Holders, bool)>> = shingles(words)
             .map(|shingle| {
-                if before.contains(&shingle) {
-                    return None;
-                }
-                self.holders.get(&self.key.of(shingle))
+                let holders = self.holders.get(&self.key.of(shingle))?;
+                let new = !before.contains(&shingle);
+                fresh |= new;
+                Some((holders, new))
             })
             .collect();
-        if hits.iter().all(Option::is_none) {
+        if !fresh {
             return;
         }
         for run in runs::repeated(words, |at| hits[at].is_some()) {
+            if !hits[run.clone()].iter().flatten().any(|(_, new)| *new) {
+                continue;
+            }
             for (at, holders) in hits[run.clone()].iter().enumerate() {
-                if let Some(holders) = holders {
+                if let Some((holders, _)) = holders {
                     tally.add(run.start + at, holders);
                 }
             }

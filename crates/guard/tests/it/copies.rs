@@ -243,6 +243,22 @@ fn only_what_is_new_counts() {
 }
 
 #[test]
+fn a_passage_that_comes_in_piece_by_piece_is_found() {
+    let seen = seen(&(BEFORE.to_owned() + POISON));
+    let words: Vec<&str> = POISON.split(' ').collect();
+    for size in 3..9 {
+        let mut file = "# Memory\n- likes tea\n".to_owned();
+        let stopped = words.chunks(size).any(|chunk| {
+            let more = file.clone() + &chunk.join(" ") + "\n";
+            let found = !seen.overlaps_added(&more, &file).is_empty();
+            file = more;
+            found
+        });
+        assert!(stopped, "{size} words at a time");
+    }
+}
+
+#[test]
 fn records_are_named_with_their_own_taint() {
     let mut seen = Sketches::new(&KEY);
     let texts = [
