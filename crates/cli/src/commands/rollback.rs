@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// Put back exactly the files that this record, and what came from it, changed
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["id", "undo", "only"])]
     contaminated: Option<String>,
+    /// With --contaminated: also files that were changed since without a record
+    #[arg(long, requires = "contaminated")]
+    even_if_changed: bool,
     /// Only this file or folder of the workspace; can be given again
     #[arg(long, value_name = "PATH")]
     only: Vec<PathBuf>,

@@ -251,4 +251,16 @@ fn what_a_page_reached_is_put_back_and_nothing_else() {
     let undone = home.json(&["rollback", "--undo", "--yes"]);
     assert_eq!(undone["ok"], true, "{undone}");
     assert_eq!(home.text("memory/day.md"), "boats\n");
+
+    // What was written since, with nobody asking, may be the owner's own work.
+    fs::write(home.file("memory/day.md"), "a whole afternoon\n").unwrap();
+    let plan = home.json(&["rollback", "--contaminated", &page, "--dry-run"]);
+    assert_eq!(plan["left"][0]["path"], work.join("memory/day.md").to_str().unwrap(), "{plan}");
+    let again = home.json(&["rollback", "--contaminated", &page, "--yes"]);
+    assert_eq!(again["removed"], serde_json::json!(["memory/new.md"]), "{again}");
+    assert_eq!(home.text("memory/day.md"), "a whole afternoon\n");
+    assert!(!home.file("memory/new.md").exists());
+    let all = home.json(&["rollback", "--contaminated", &page, "--even-if-changed", "--yes"]);
+    assert_eq!(all["ok"], true, "{all}");
+    assert_eq!(home.text("memory/day.md"), "day\n");
 }

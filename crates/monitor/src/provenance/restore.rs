@@ -1,5 +1,7 @@
 //! What files were before something tainted touched them.
 
+use std::path::Path;
+
 use serde::Serialize;
 use wardkeep_evidence::hash::{BlobHash, RecordId};
 use wardkeep_evidence::json::Value;
@@ -34,6 +36,9 @@ pub struct Restore {
     pub index: u64,
     /// A later change of the file that is not tainted, and would be lost.
     pub later: Option<RecordId>,
+    /// Whether it holds something else than its last recorded change left: someone whom the journal
+    /// does not know had a hand in it, and that would be lost.
+    pub unexplained: bool,
 }
 
 /// A file that cannot be put back.
@@ -89,7 +94,9 @@ pub fn restore_plan(
         match before.and_then(|before| check(reader, before)) {
             Ok(before) => {
                 let later = later(reader, index, closure, &kept, position)?;
-                plan.restore.push(Restore { path, before, record, index: position, later });
+                let unexplained = !is_as_left(reader, index, &kept, &path)?;
+                let index = position;
+                plan.restore.push(Restore { path, before, record, index, later, unexplained });
             }
             Err(why) => plan.impossible.push(Impossible { path, record, why }),
         }
@@ -134,6 +141,41 @@ fn check(reader: &StoreReader, before: Before) -> Result<Option<BlobHash>, Strin
         Ok(false) => Err("the content that was kept has been changed".to_owned()),
         Err(_) => Err("the content that was kept is gone".to_owned()),
     }
+}
+
+/// Whether a file is what its last recorded change left.
+fn is_as_left(
+    reader: &StoreReader,
+    index: &Index,
+    kept: &str,
+    path: &str,
+) -> Result<bool, LookError> {
+    let newest = index.changes_of(kept, 1)?;
+    let left = newest.first().and_then(|(_, location)| {
+        read(reader, *location, |line| {
+            let facts = Facts::of(&line.record);
+            let same = facts.kept_subject().as_deref() == Some(kept);
+            match line.record.kind {
+                RecordType::FileDelete if same => Some(None),
+                RecordType::FileWrite if same => {
+                    let content = facts.value("content").and_then(Value::as_object)?;
+                    let hash = content.get("sha256").and_then(Value::as_str)?;
+                    let Some(Value::Unsigned(bytes)) = content.get("bytes") else { return None };
+                    Some(Some((BlobHash::from_hex(hash)?, *bytes)))
+                }
+                _ => None,
+            }
+        })
+    });
+    let there = open_plain(Path::new(path));
+    Ok(match (left, there) {
+        (Some(None), Err(error)) => error.kind() == std::io::ErrorKind::NotFound,
+        (Some(Some((hash, bytes))), Ok(file)) => file
+            .metadata()
+            .and_then(|data| Ok(data.len() == bytes && hash_range(&file, 0, bytes)? == hash.0))
+            .unwrap_or(false),
+        _ => false,
+    })
 }
 
 /// The newest change of the file that is not part of the closure.

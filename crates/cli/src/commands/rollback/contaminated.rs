@@ -25,8 +25,9 @@ pub(super) fn run(context: &mut Context, args: &Args, record: &str) -> Result<Ex
         let closure = Closure::of(&reader, index, source, walk)?;
         restore_plan(&reader, index, &closure)
     })?;
-    let (files, left) = split(&plan, workspace.path());
-    for row in &plan.restore {
+    let (files, left) = split(&plan, workspace.path(), args.even_if_changed);
+    let meant = |path: &str| !left.iter().any(|row| row.path == path);
+    for row in plan.restore.iter().filter(|row| meant(&row.path)) {
         let what = if row.before.is_some() { "put back" } else { "remove" };
         context.ui.say(format!("{what}  {}", row.path));
         if let Some(later) = row.later {
@@ -69,11 +70,17 @@ pub(super) fn run(context: &mut Context, args: &Args, record: &str) -> Result<Ex
 }
 
 /// Those in the workspace that can be put back, and the rest with the reason.
-fn split(plan: &RestorePlan, workspace: &Path) -> (Files, Vec<LeftRow>) {
+fn split(plan: &RestorePlan, workspace: &Path, even_if_changed: bool) -> (Files, Vec<LeftRow>) {
     let (mut files, mut left) = (Vec::new(), Vec::new());
     for row in &plan.restore {
         let inside = Path::new(&row.path).strip_prefix(workspace).ok();
         match inside.and_then(RelativePath::new) {
+            Some(_) if row.unexplained && !even_if_changed => left.push(LeftRow {
+                path: row.path.clone(),
+                why: "was changed since by someone the journal does not know, and is left as it is: look \
+                      at it, then give --even-if-changed"
+                    .to_owned(),
+            }),
             Some(path) => files.push((path, row.before)),
             None => left.push(LeftRow {
                 path: row.path.clone(),
