@@ -33,7 +33,7 @@ pub fn scan(action: &Action<'_>, detector: &Detector, guard: &OutputGuard) -> Op
         Act::Receive | Act::Return | Act::Install | Act::Change => {
             Some(detector.scan(text, channel(action)))
         }
-        Act::Write if action.surface != Surface::FileSystem => {
+        Act::Write | Act::Rename if action.surface != Surface::FileSystem => {
             Some(detector.scan(text, channel(action)))
         }
         Act::Reply => Some(guard.check(text)),

@@ -44,6 +44,7 @@ fn main() -> Result<()> {
         surface: Surface::FileSystem,
         act: Act::Write,
         subject: "/w/a",
+        how: "",
         content: None,
         workspace: "/w",
     };

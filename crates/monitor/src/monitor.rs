@@ -39,6 +39,7 @@ mod content;
 pub mod flood;
 mod hooks;
 mod ops;
+mod past;
 mod pipeline;
 mod recovery;
 mod session;
@@ -53,7 +54,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rustix::fs::{FlockOperation, flock};
-use wardkeep_evidence::hash::RecordId;
 use wardkeep_policy::store::PolicyStore;
 
 use crate::approvals::Approvals;
@@ -63,6 +63,7 @@ use crate::rollback::policy::Denials;
 use crate::snapshot::{Last, Snapshots};
 use crate::store::{Store, StoreConfig};
 
+use self::past::Writer;
 use self::session::Sessions;
 use self::settings::{Settings, Stamp, Stamps};
 use self::taints::Recent;
@@ -107,7 +108,7 @@ pub struct Monitor {
     stamps: Stamps,
     recent: Mutex<Recent>,
     // Who last wrote a file.
-    writers: Mutex<HashMap<PathBuf, RecordId>>,
+    writers: Mutex<HashMap<PathBuf, Writer>>,
     // The newest snapshot of each workspace.
     snapshots: Mutex<HashMap<PathBuf, Last>>,
     denials: Mutex<Denials>,

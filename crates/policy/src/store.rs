@@ -402,6 +402,15 @@ impl PolicyStore {
         Ok(())
     }
 
+    /// The workspaces that a policy was signed for, by their paths. Unchecked: whoever protects what
+    /// lies in one of them protects more by each.
+    #[must_use]
+    pub fn workspaces(&self) -> Vec<PathBuf> {
+        let registry = read_plain(&self.registry_path(), registry::MAX_BYTES).ok();
+        let registry = registry.and_then(|bytes| sealed::peek::<Registry>(&bytes).ok());
+        registry.iter().flat_map(Registry::paths).map(PathBuf::from).collect()
+    }
+
     /// Without a key nothing can be believed; that a policy was signed is taken as said.
     fn unchecked(&self, workspace: &Workspace, fresh: WorkspaceId) -> (Option<Located>, Memory) {
         let registry = read_plain(&self.registry_path(), registry::MAX_BYTES).ok();

@@ -52,6 +52,7 @@ impl Place {
             surface: Surface::ControlPlane,
             act: Act::Change,
             subject,
+            how: "",
             content: Some(sha256(new)),
             workspace: "/w",
         };

@@ -78,6 +78,12 @@ impl Sketch {
         self.hashes.is_empty()
     }
 
+    /// How much of the text is kept, in hashes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
     pub(super) fn hashes(&self) -> &[u32] {
         &self.hashes
     }

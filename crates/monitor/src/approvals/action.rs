@@ -6,7 +6,7 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 use wardkeep_evidence::canonical::canonical;
 use wardkeep_evidence::hash::{ParseHashError, decode_hex, encode_hex, sha256};
-use wardkeep_evidence::json::Value;
+use wardkeep_evidence::json::{Object, Value};
 use wardkeep_evidence::record::{Payload, Principal, Record};
 use wardkeep_guard::surface::{Act, Surface};
 
@@ -29,7 +29,7 @@ impl FromStr for ActionHash {
 }
 
 /// Everything of an action that an approval binds. A record that asks must hold these very values,
-/// whole: `act`, `surface`, `subject` and `content.sha256` in its payload, the principal, and
+/// whole: `act`, `surface`, `subject`, `how` and `content.sha256` in its payload, the principal, and
 /// `workspace` in its meta. Where a subject is not text, there is nothing to approve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionKey<'a> {
@@ -41,6 +41,8 @@ pub struct ActionKey<'a> {
     pub act: Act,
     /// To what.
     pub subject: &'a str,
+    /// How, where the subject does not say all: method and size of a request, the old name of a file.
+    pub how: &'a str,
     /// SHA-256 of what is written or sent, where there is any.
     pub content: Option<[u8; 32]>,
     /// In which workspace.
@@ -53,12 +55,13 @@ impl<'a> ActionKey<'a> {
     #[must_use]
     pub fn hash(&self) -> ActionHash {
         let mut bytes = Sha256::new();
-        for part in [self.subject, self.workspace] {
+        let how = (!self.how.is_empty()).then_some(self.how);
+        for part in [self.subject, self.workspace].into_iter().chain(how) {
             bytes.update((part.len() as u64).to_be_bytes());
             bytes.update(part.as_bytes());
         }
         let content = self.content.map_or(Value::Null, |hash| Value::from(encode_hex(&hash)));
-        let value = Value::from([
+        let mut value = Object::from([
             ("act", Value::from(self.act.as_str())),
             ("bytes", Value::from(encode_hex(&bytes.finalize()))),
             ("content", content),
@@ -69,7 +72,10 @@ impl<'a> ActionKey<'a> {
             ("v", Value::from(1u64)),
             ("workspace", Value::from(self.workspace)),
         ]);
-        ActionHash(sha256(&canonical(&value)))
+        if let Some(how) = how {
+            value.push("how", Value::from(how));
+        }
+        ActionHash(sha256(&canonical(&Value::Object(value))))
     }
 
     /// The action that a record of a decision tells of; `None` if it tells of none.
@@ -89,6 +95,7 @@ impl<'a> ActionKey<'a> {
             surface: Surface::ALL.into_iter().find(|known| known.as_str() == surface)?,
             act: Act::ALL.into_iter().find(|known| known.as_str() == act)?,
             subject: text("subject")?,
+            how: text("how").unwrap_or_default(),
             content,
             workspace: record.meta_str("workspace").unwrap_or_default(),
         })
@@ -111,6 +118,7 @@ mod tests {
             surface: Surface::ControlPlane,
             act: Act::Change,
             subject: "/w/settings.json",
+            how: "",
             content: Some([7; 32]),
             workspace: "/w",
         }
@@ -126,6 +134,8 @@ mod tests {
         hashes.push(ActionKey { content: Some([8; 32]), ..base.clone() }.hash());
         hashes.push(ActionKey { content: None, ..base.clone() }.hash());
         hashes.push(ActionKey { workspace: "/w/", ..base.clone() }.hash());
+        hashes.push(ActionKey { how: "GET", ..base.clone() }.hash());
+        hashes.push(ActionKey { how: "POST", ..base.clone() }.hash());
         for subject in ["/w/settings.jsoo", "/w/settings.json ", "", "/w/\u{e9}", "/w/e\u{301}"] {
             hashes.push(ActionKey { subject, ..base.clone() }.hash());
         }

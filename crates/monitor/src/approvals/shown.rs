@@ -80,6 +80,8 @@ pub struct Shown {
     pub act: String,
     /// To what, whole.
     pub subject: String,
+    /// How, where the subject does not say all.
+    pub how: Option<String>,
     /// In which workspace.
     pub workspace: String,
     /// By which agent.
@@ -149,6 +151,7 @@ impl Approvals {
             surface: text("surface").unwrap_or_default(),
             act: text("act").unwrap_or_default(),
             subject: text("subject").unwrap_or_default(),
+            how: text("how"),
             workspace: meta("workspace"),
             agent: meta("agent"),
             session: meta("session"),

@@ -263,7 +263,8 @@ impl Index {
         self.collect(&mut statement, values, |row| Ok((unsigned(row.get(3)?), location(row)?)))
     }
 
-    /// Where the index says the newest changes of a file are, newest first, at most `limit`.
+    /// Where the index says the newest changes of a file are, newest first, at most `limit`. What was
+    /// only staged is none.
     ///
     /// # Errors
     /// When SQLite refuses.
@@ -274,7 +275,7 @@ impl Index {
     ) -> Result<Vec<(u64, Location)>, IndexError> {
         let mut statement = self.ask(
             "SELECT segment, offset, length, idx FROM lines
-             WHERE shape & 31 IN (6, 7, 13) AND subject = ?1
+             WHERE shape & 31 IN (6, 7, 13) AND subject = ?1 AND shape & 245760 <> 49152
              ORDER BY idx DESC LIMIT ?2",
         )?;
         let values = params![subject, limit];

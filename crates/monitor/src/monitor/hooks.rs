@@ -1,13 +1,13 @@
 //! The hooks, one method each.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wardkeep_detect::leak::{Canary, OutputGuard, PromptProfile};
 use wardkeep_evidence::hash::{BlobHash, RecordId, encode_hex, sha256};
 use wardkeep_evidence::json::Value;
 use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_guard::action::Action;
-use wardkeep_guard::facts::{Compliance, FileFacts, SkillFacts};
+use wardkeep_guard::facts::{Compliance, SkillFacts};
 use wardkeep_guard::network;
 use wardkeep_guard::proxy;
 use wardkeep_guard::surface::{Act, Surface, is_untrusted};
@@ -15,7 +15,8 @@ use wardkeep_guard::taint::Taint;
 use wardkeep_policy::protect::ProtectLists;
 
 use super::content::shortened;
-use super::pipeline::Crossing;
+use super::past::Past;
+use super::pipeline::{Crossing, Shown};
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Who, held};
 use crate::journal::JournalError;
@@ -149,6 +150,15 @@ impl Monitor {
         let mut crossing = Crossing::new(who, RecordType::FileWrite, action);
         crossing.bytes = Some(content);
         crossing.before = before(&subject);
+        crossing.stays = {
+            let past = if subject.identity.is_some() {
+                self.past(&subject.path)?
+            } else {
+                Past::default()
+            };
+            let held = crossing.before.as_deref().map(String::from_utf8_lossy);
+            self.stays(past, who.session, held.as_deref(), &text)
+        };
         crossing.file = Some(&subject);
         self.cross(crossing)
     }
@@ -162,7 +172,17 @@ impl Monitor {
         let action = file_action(who, &subject, Deed::Read);
         let mut crossing = Crossing::new(who, RecordType::FileRead, action);
         crossing.enters = true;
-        crossing.parents.extend(self.last_writer(&subject.path));
+        let past = self.past(&subject.path)?;
+        if past.unknown {
+            crossing.action.taint = Taint::ALL;
+        }
+        // Text that was copied into the file is known again when it is copied out of it.
+        if subject.identity.is_some() && (past.unknown || past.holds.intersects(COPIED)) {
+            crossing.shown = before(&subject).map_or(Shown::Unread, |bytes| {
+                Shown::Text(String::from_utf8_lossy(&bytes).into_owned())
+            });
+        }
+        crossing.parents.extend(past.records);
         crossing.file = Some(&subject);
         self.cross(crossing)
     }
@@ -187,17 +207,18 @@ impl Monitor {
     pub fn on_file_rename(&self, who: &Who<'_>, from: &Path, to: &Path) -> Result<Outcome> {
         let away = self.subject(who, from, Deed::MoveAway)?;
         let here = self.subject(who, to, Deed::MoveHere)?;
-        let strictness = |subject: &Subject| {
-            let FileFacts { resolved, protection, memory, sensitivity, .. } = &subject.facts;
-            (!resolved, *protection, *memory, *sensitivity)
-        };
-        let (judged, deed) = if strictness(&here) >= strictness(&away) {
+        let (judged, deed) = if here.strictness() >= away.strictness() {
             (&here, Deed::MoveHere)
         } else {
             (&away, Deed::MoveAway)
         };
         let mut action = file_action(who, judged, deed);
         action.subject = &here.facts.path;
+        // What comes to where the agent remembers, or is steered from, is judged as if it were written.
+        let matters = action.surface != Surface::FileSystem || here.facts.memory;
+        let bytes = if matters { before(&away) } else { None };
+        let text = bytes.as_deref().map(String::from_utf8_lossy);
+        action.content = text.as_deref();
         // Whatever it is called, it is the stricter of the two.
         if let Some(file) = &mut action.file {
             file.sensitivity = away.facts.sensitivity.max(here.facts.sensitivity);
@@ -206,15 +227,22 @@ impl Monitor {
         let mut crossing = Crossing::new(who, RecordType::FileRename, action);
         crossing.before = before(judged);
         crossing.file = Some(judged);
+        crossing.bytes = bytes.as_deref();
+        if matters && bytes.is_none() && away.identity.is_some() {
+            crossing.shown = Shown::Unread;
+        }
         // What the file holds moves with it.
-        crossing.parents.extend(self.last_writer(&away.path));
+        let past = self.past(&away.path)?;
+        if past.unknown {
+            crossing.action.taint = Taint::ALL;
+        }
+        crossing.parents.extend(past.records);
+        crossing.how = format!("from {}", away.facts.path);
+        crossing.from = Some(away.path.clone());
+        crossing.to = Some(here.path.clone());
         crossing.more.push(("from", Value::from(shortened(&away.facts.path))));
         crossing.more.push(("to", Value::from(shortened(&here.facts.path))));
-        let outcome = self.cross(crossing)?;
-        if outcome.is_allowed() {
-            held(&self.writers).insert(here.path, outcome.record);
-        }
-        Ok(outcome)
+        self.cross(crossing)
     }
 
     /// A request is to leave the machine. What comes back goes through
@@ -243,6 +271,7 @@ impl Monitor {
         action.network = Some(judged.facts);
         let mut crossing = Crossing::new(who, RecordType::NetworkRequest, action);
         crossing.why = (!judged.notes.is_empty()).then(|| judged.notes.join(" "));
+        crossing.how = format!("{method}, {size} bytes");
         crossing.bytes = sent.content;
         self.cross(crossing)
     }
@@ -315,6 +344,7 @@ impl Monitor {
         }
         let mut crossing = Crossing::new(who, RecordType::GuardDecision, action);
         crossing.why = Some(trust.why);
+        crossing.how = format!("trusting {}", trusted.join(", "));
         let list = trusted.iter().take(64).map(|one| Value::from(shortened(one)));
         crossing.more.push(("trusted", Value::Array(list.collect())));
         self.cross(crossing)
@@ -383,10 +413,29 @@ impl Monitor {
         let settings = self.settings();
         let home = self.config.home.as_deref();
         let lists = ProtectLists::with_home(home);
-        let set = protected_set(who.workspace, self.store.path(), &lists)?;
-        let ground =
-            Ground { workspace: who.workspace, home, set: &set, sensitive: &settings.sensitive };
-        Ok(ground.subject(path, deed))
+        let look = |workspace: &Path, path: &Path| -> Result<Subject> {
+            let set = protected_set(workspace, self.store.path(), &lists)?;
+            let ground = Ground { workspace, home, set: &set, sensitive: &settings.sensitive };
+            Ok(ground.subject(path, deed))
+        };
+        let mut subject = look(who.workspace, path)?;
+        let worked = held(&*self.session(who.session)?).works_in(who.workspace);
+        let inside = |one: &&PathBuf| {
+            subject.path.starts_with(one) || one.starts_with(&subject.path) || worked.contains(one)
+        };
+        // A file of another workspace is what it is there, wherever the agent stands.
+        let others: Vec<&PathBuf> =
+            worked.iter().chain(&settings.workspaces).filter(inside).collect();
+        for other in others {
+            if other == who.workspace {
+                continue;
+            }
+            // One that is gone has no files.
+            if let Ok(there) = look(other, &who.workspace.join(path)) {
+                subject = subject.or_stricter(there);
+            }
+        }
+        Ok(subject)
     }
 }
 
@@ -405,6 +454,14 @@ fn before(subject: &Subject) -> Option<Vec<u8>> {
     subject.identity?;
     crate::files::read_plain(&subject.path, super::pipeline::KEPT as u64).ok()
 }
+
+/// Taint of text that must not come out of a file as if it were the file's own.
+const COPIED: Taint = Taint::UNTRUSTED
+    .union(Taint::INJECTION_SUSPECT)
+    .union(Taint::WEB_DERIVED)
+    .union(Taint::SKILL_OUTPUT)
+    .union(Taint::PROXY_DERIVED)
+    .union(Taint::SECRET_RISK);
 
 /// Largest profile that is read back.
 const MAX_PROFILE: u64 = 64 << 20;

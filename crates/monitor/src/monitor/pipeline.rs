@@ -1,5 +1,7 @@
 //! One crossing from question to answer.
 
+use std::path::PathBuf;
+
 use wardkeep_detect::finding::{Scan, Verdict as ScanVerdict};
 use wardkeep_detect::leak::OutputGuard;
 use wardkeep_evidence::hash::{RecordId, sha256};
@@ -16,8 +18,9 @@ use wardkeep_guard::surface::{Act, Surface};
 use wardkeep_guard::taint::Taint;
 use wardkeep_guard::verdict::{Decision, Verdict};
 
-use super::content::{Digest, Told};
+use super::content::{Digest, Told, shortened};
 use super::flood::{Noted, Sum};
+use super::past::Stays;
 use super::session::Session;
 use super::settings::Settings;
 use super::subjects::Subject;
@@ -48,6 +51,15 @@ pub(super) struct Crossing<'a> {
     pub(super) file: Option<&'a Subject>,
     /// What the file holds before it is changed.
     pub(super) before: Option<Vec<u8>>,
+    /// What of that stays in it.
+    pub(super) stays: Stays,
+    /// Where the file was until now, and where it will be.
+    pub(super) from: Option<PathBuf>,
+    pub(super) to: Option<PathBuf>,
+    /// How, where the subject does not say all.
+    pub(super) how: String,
+    /// What the model gets to see of a file that holds something tainted.
+    pub(super) shown: Shown,
     /// The guard that the caller brought.
     pub(super) guard: Option<&'a OutputGuard>,
     /// What speaks against it, in words.
@@ -69,11 +81,27 @@ impl<'a> Crossing<'a> {
             parents: Vec::new(),
             file: None,
             before: None,
+            stays: Stays::default(),
+            from: None,
+            to: None,
+            how: String::new(),
+            shown: Shown::Nothing,
             guard: None,
             why: None,
             more: Vec::new(),
         }
     }
+}
+
+/// What else the model gets to see.
+#[derive(Debug)]
+pub(super) enum Shown {
+    /// Nothing that has to be known again.
+    Nothing,
+    /// This text.
+    Text(String),
+    /// Something that could not be read.
+    Unread,
 }
 
 /// What came out, before it is written.
@@ -90,6 +118,7 @@ impl Monitor {
         let settings = self.settings();
         let session = self.session(crossing.who.session)?;
         let mut session = held(&session);
+        let _ = session.works_in(crossing.who.workspace);
         self.cross_in(crossing, &settings, &mut session)
     }
 
@@ -113,7 +142,10 @@ impl Monitor {
         let around = Around { direct, ambient: session.ambient, approved: false };
         let action = self.action_hash(&crossing);
         let judged = self.judged(&crossing, around, scan, settings, action, now)?;
-        let Judged { decision, facts, scan, approval } = judged;
+        let Judged { mut decision, facts, scan, approval } = judged;
+        // What stays in the file keeps its taint, whoever writes the rest.
+        decision.taint |= crossing.stays.taint;
+        crossing.more.extend(crossing.stays.value());
 
         let category = alert::category(&facts, &decision);
         let severity = alert::severity(&facts, &decision);
@@ -130,10 +162,18 @@ impl Monitor {
         }
         let suggestion = suggestion(&decision, &crossing);
         let tainted = !(facts.direct | facts.ambient).is_empty();
-        let content = self.content(&crossing)?;
+        // Whoever is asked is shown what is asked.
+        let content = self.content(&crossing, decision.verdict == Verdict::Ask)?;
         let before = self.before(&crossing, passes && (tainted || is_memory(&facts)))?;
         let sketch =
             (enters && !decision.taint.is_empty()).then(|| self.sketch(&crossing)).flatten();
+        let missed = enters && matches!(crossing.shown, Shown::Unread);
+        if enters && !matches!(crossing.shown, Shown::Nothing) {
+            crossing.more.push(("shown", Value::from(!missed)));
+        }
+        if !crossing.how.is_empty() {
+            crossing.more.push(("how", Value::from(shortened(&crossing.how))));
+        }
         if let Some(approval) = approval {
             parents.push(approval);
             crossing.more.push(("approval", Value::from(approval.to_string())));
@@ -165,13 +205,23 @@ impl Monitor {
 
         held(&self.recent).add(record, decision.taint, who.session);
         if enters {
+            let hashes = sketch.as_ref().map_or(0, Sketch::len);
             session.entered(record, decision.taint, sketch);
+            if missed {
+                session.missed(decision.taint);
+            }
+            self.lighten(hashes)?;
         }
+        // What was staged left the file as it was.
         if passes
+            && decision.verdict != Verdict::Stage
             && facts.act.changes_file()
             && let Some(file) = crossing.file
         {
-            held(&self.writers).insert(file.path.clone(), record);
+            let stays = std::mem::take(&mut crossing.stays);
+            let writer = stays.writer(record, crossing.from.take(), facts.direct);
+            let to = crossing.to.take().unwrap_or_else(|| file.path.clone());
+            self.wrote(to, writer)?;
         }
         let text = (decision.verdict == Verdict::Redact)
             .then(|| redacted(&crossing, scan.as_ref(), guard))
@@ -218,8 +268,18 @@ impl Monitor {
         }
         let acts = matches!(
             crossing.action.act,
-            Act::Write | Act::Change | Act::Send | Act::Call | Act::Install | Act::Reply
+            Act::Write
+                | Act::Rename
+                | Act::Change
+                | Act::Send
+                | Act::Call
+                | Act::Install
+                | Act::Reply
         );
+        // What cannot be read may repeat anything.
+        if acts && matches!(crossing.shown, Shown::Unread) {
+            direct |= session.ambient;
+        }
         if acts && let Some(text) = crossing.action.content {
             let before = crossing.before.as_deref().map(String::from_utf8_lossy);
             for (record, taint) in session.repeats(text, before.as_deref().unwrap_or_default()) {
@@ -284,18 +344,19 @@ impl Monitor {
             surface: action.surface,
             act: action.act,
             subject: action.subject,
+            how: &crossing.how,
             content: content.map(sha256),
             workspace: &crossing.who.workspace.to_string_lossy(),
         };
         key.hash()
     }
 
-    fn content(&self, crossing: &Crossing<'_>) -> Result<Option<Digest>> {
+    fn content(&self, crossing: &Crossing<'_>, asked: bool) -> Result<Option<Digest>> {
         let action = &crossing.action;
         let Some(bytes) = crossing.bytes.or(action.content.map(str::as_bytes)) else {
             return Ok(None);
         };
-        let kept = self.config.capture && bytes.len() <= KEPT;
+        let kept = (self.config.capture || asked) && bytes.len() <= KEPT;
         if kept {
             self.store.put_blob(bytes)?;
         }
@@ -319,7 +380,11 @@ impl Monitor {
     }
 
     fn sketch(&self, crossing: &Crossing<'_>) -> Option<Sketch> {
-        crossing.action.content.map(|text| Sketch::of(text, &self.sketch_key))
+        let text = match &crossing.shown {
+            Shown::Text(text) => Some(text.as_str()),
+            Shown::Nothing | Shown::Unread => crossing.action.content,
+        };
+        text.map(|text| Sketch::of(text, &self.sketch_key))
     }
 
     /// In a flood, a denial that gets no record of its own.

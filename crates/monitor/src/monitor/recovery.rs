@@ -1,8 +1,6 @@
 //! What follows from a decision: a snapshot before a change, a way back after denials, and what a
 //! leak has reached.
 
-use std::path::Path;
-
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::json::Value;
 use wardkeep_evidence::record::{Payload, Principal, Record};
@@ -231,19 +229,6 @@ impl Monitor {
         index.catch_up(reader.folder(), &mut |_| {}).map_err(|error| error.to_string())?;
         let walk = Walk { direction: Direction::Forward, direct: false };
         contamination(&reader, &index, source, walk, LISTED).map_err(|error| error.to_string())
-    }
-
-    /// The record that last changed a file.
-    pub(super) fn last_writer(&self, path: &Path) -> Option<RecordId> {
-        if let Some(record) = held(&self.writers).get(path) {
-            return Some(*record);
-        }
-        let folder = self.store.journal().folder();
-        let path = path.to_string_lossy();
-        let changes = held(&self.index).changes_of(&path, 1).ok()?;
-        let (_, place) = changes.first().copied()?;
-        let line = folder.read_line(place).ok()?;
-        crate::journal::parse_line(&line).map(|line| line.record.id)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! All of it is told by the session's records, so that it is found again after a restart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use wardkeep_detect::finding::{Scan, Verdict as ScanVerdict};
@@ -26,10 +27,16 @@ use crate::journal::parse_line;
 const MOST: usize = 1024;
 /// Records of a session that are read when it goes on.
 const READ: u32 = 4096;
-/// Sessions that one may descend from.
-const DEPTH: usize = 8;
+/// Sessions that one may descend from, near or far.
+const ANCESTORS: usize = 32;
+/// Workspaces of one session that are told apart.
+const WORKSPACES: usize = 8;
+/// Hashes of texts that all sessions in memory hold together: some hundred megabytes.
+const HASHES: usize = 1 << 23;
 /// Texts that a session can hand on to those that descend from it.
 const KEPT: usize = 4096;
+/// Hashes of those texts.
+const OF_SESSION: usize = 1 << 20;
 /// Seconds after which denials may call for a way back again.
 const CALL_SECONDS: u64 = 120;
 
@@ -51,8 +58,12 @@ pub(super) struct Session {
     sketches: Sketches,
     // The same, record by record, for those that descend from it.
     seen: Vec<(RecordId, Taint, Arc<Sketch>)>,
+    // Hashes in those.
+    hashes: usize,
     // Taint of what was seen and cannot be recognised.
     unknown: Taint,
+    // Where it has worked.
+    workspaces: Vec<PathBuf>,
     conversation: Conversation,
     // While it is read from its records.
     signals: Vec<Signal>,
@@ -76,7 +87,9 @@ impl Session {
             summary: None,
             sketches: Sketches::new(key),
             seen: Vec::new(),
+            hashes: 0,
             unknown: Taint::NONE,
+            workspaces: Vec::new(),
             conversation: Conversation::default(),
             signals: Vec::new(),
             guard: Arc::new(OutputGuard::new()),
@@ -92,6 +105,8 @@ impl Session {
 pub(super) struct Sessions {
     open: HashMap<String, (u64, Arc<Mutex<Session>>)>,
     used: u64,
+    // Hashes that were added since they were last weighed.
+    grown: usize,
 }
 
 impl Sessions {
@@ -102,17 +117,44 @@ impl Sessions {
         Some(Arc::clone(session))
     }
 
-    /// Adds one; gives back one that was let go.
-    fn add(&mut self, name: &str, session: Arc<Mutex<Session>>) -> Option<(String, Session)> {
+    /// Adds one; gives back those that were let go.
+    fn add(&mut self, name: &str, session: Arc<Mutex<Session>>) -> Vec<(String, Session)> {
         self.used += 1;
         self.open.insert(name.to_owned(), (self.used, session));
-        if self.open.len() <= MOST {
-            return None;
+        if self.open.len() > MOST { self.let_go() } else { self.grown(HASHES / 256) }
+    }
+
+    /// Lets go those that were used longest ago, as long as all together are too many or too large.
+    fn let_go(&mut self) -> Vec<(String, Session)> {
+        let mut gone = Vec::new();
+        while self.open.len() > MOST || self.weight() > HASHES {
+            let idle = self.open.iter().filter(|(_, (_, session))| Arc::strong_count(session) == 1);
+            let oldest = idle.min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone());
+            let Some((oldest, (_, session))) =
+                oldest.and_then(|name| self.open.remove_entry(&name))
+            else {
+                break;
+            };
+            let session = Arc::into_inner(session).and_then(|session| session.into_inner().ok());
+            gone.extend(session.map(|session| (oldest, session)));
         }
-        let idle = self.open.iter().filter(|(_, (_, session))| Arc::strong_count(session) == 1);
-        let oldest = idle.min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone())?;
-        let (_, session) = self.open.remove(&oldest)?;
-        Some((oldest, Arc::into_inner(session)?.into_inner().ok()?))
+        gone
+    }
+
+    /// Something of a size was added to one of them; gives back those that were let go for it.
+    fn grown(&mut self, hashes: usize) -> Vec<(String, Session)> {
+        self.grown += hashes;
+        if self.grown < HASHES / 16 {
+            return Vec::new();
+        }
+        self.grown = 0;
+        self.let_go()
+    }
+
+    /// What those that nobody uses at this moment take.
+    fn weight(&self) -> usize {
+        let sessions = self.open.values().filter_map(|(_, session)| session.try_lock().ok());
+        sessions.map(|session| session.weight()).sum()
     }
 
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (String, Arc<Mutex<Session>>)> {
@@ -134,7 +176,10 @@ impl Session {
     }
 
     fn keep(&mut self, record: RecordId, taint: Taint, sketch: Arc<Sketch>) {
-        if self.sketches.add(record, taint, &sketch) && self.seen.len() < KEPT {
+        // What many texts have in common is held once to compare, and by each to be handed on.
+        let fits = self.seen.len() < KEPT && self.hashes + sketch.len() <= OF_SESSION;
+        if self.sketches.add(record, taint, &sketch) && fits {
+            self.hashes += sketch.len();
             self.seen.push((record, taint, sketch));
         } else {
             self.unknown |= taint;
@@ -150,6 +195,25 @@ impl Session {
     /// Taint of what was seen and cannot be recognised: anything may repeat it.
     pub(super) fn unrecognised(&self) -> Taint {
         self.unknown | self.sketches.forgotten()
+    }
+
+    /// What was seen, and cannot be compared: anything may repeat it.
+    pub(super) fn missed(&mut self, taint: Taint) {
+        self.unknown |= taint;
+    }
+
+    /// Where it works and has worked. An agent that goes to another folder leaves none of them.
+    pub(super) fn works_in(&mut self, workspace: &Path) -> Vec<PathBuf> {
+        if self.workspaces.len() < WORKSPACES && !self.workspaces.iter().any(|one| one == workspace)
+        {
+            self.workspaces.push(workspace.to_owned());
+        }
+        self.workspaces.clone()
+    }
+
+    /// What it takes in memory, in hashes.
+    fn weight(&self) -> usize {
+        self.hashes + self.sketches.len()
     }
 
     /// Whether denials may call for a way back again: once within some time for each principal.
@@ -193,6 +257,9 @@ impl Session {
         self.context = self.context.or(other.context);
         self.suspect = self.suspect.or(other.suspect);
         self.unknown |= other.unrecognised();
+        for workspace in &other.workspaces {
+            self.works_in(workspace);
+        }
         for (record, taint, sketch) in &other.seen {
             self.keep(*record, *taint, Arc::clone(sketch));
         }
@@ -203,6 +270,9 @@ impl Session {
         let Payload::Inline(Value::Object(content)) = &record.payload else { return };
         let text = |key: &str| content.get(key).and_then(Value::as_str);
         let known = known_of(record);
+        if let Some(workspace) = record.meta_str("workspace").filter(|path| !path.is_empty()) {
+            self.works_in(Path::new(workspace));
+        }
         match text("kind") {
             Some("decision") => {}
             Some("prompt") => {
@@ -224,7 +294,8 @@ impl Session {
         let sketch = text("sketch").and_then(|text| Sketch::from_base64(text).ok());
         let sketch = sketch.filter(|_| key_stays);
         // What cannot be compared may be repeated by anything.
-        if sketch.is_none() && content.get("content").is_some() {
+        let shown = content.get("content").is_some() || content.get("shown").is_some();
+        if sketch.is_none() && shown {
             self.unknown |= known.taint;
         }
         self.entered(record.id, known.taint, sketch);
@@ -265,7 +336,7 @@ impl Monitor {
         if let Some(session) = held(&self.sessions).get(name) {
             return Ok(session);
         }
-        let session = self.read_session(name, DEPTH)?;
+        let session = self.read_session(name, &mut HashSet::from([name.to_owned()]))?;
         let mut sessions = held(&self.sessions);
         // Another thread may have been faster.
         if let Some(session) = sessions.get(name) {
@@ -274,13 +345,14 @@ impl Monitor {
         let session = Arc::new(Mutex::new(session));
         let gone = sessions.add(name, Arc::clone(&session));
         drop(sessions);
-        if let Some((name, mut gone)) = gone {
+        for (name, mut gone) in gone {
             self.settle(&name, &mut gone)?;
         }
         Ok(session)
     }
 
-    fn read_session(&self, name: &str, depth: usize) -> Result<Session> {
+    /// Reads a session and those that it descends from, each once however often it is named.
+    fn read_session(&self, name: &str, read: &mut HashSet<String>) -> Result<Session> {
         let folder = self.store.journal().folder();
         let filter = Filter { session: Some(name.to_owned()), ..Filter::default() };
         let places = {
@@ -289,10 +361,10 @@ impl Monitor {
             index.newest(&filter, READ)?
         };
         let mut session = Session::new(&self.sketch_key);
-        let cut = places.len() >= READ as usize;
+        let mut cut = places.len() >= READ as usize;
         for place in places.into_iter().rev() {
-            let read = folder.read_line(place).map_err(crate::store::StoreError::from)?;
-            let line = parse_line(&read)
+            let text = folder.read_line(place).map_err(crate::store::StoreError::from)?;
+            let line = parse_line(&text)
                 .filter(|line| line.record.compute_id(&mut Vec::new()) == line.record.id)
                 .filter(|line| line.record.meta_str("session") == Some(name));
             let Some(line) = line else {
@@ -302,10 +374,14 @@ impl Monitor {
                 continue;
             };
             if let Some(parent) = inherited(&line.record)
-                && depth > 0
-                && parent != name
+                && !read.contains(parent)
             {
-                session.inherit(&self.read_session(parent, depth - 1)?);
+                if read.len() <= ANCESTORS {
+                    read.insert(parent.to_owned());
+                    session.inherit(&self.read_session(parent, read)?);
+                } else {
+                    cut = true;
+                }
             }
             session.recall(&line.record, self.key_stays);
             self.recall_denial(&line.record);
@@ -320,6 +396,15 @@ impl Monitor {
             session.set_guard(guard, record);
         }
         Ok(session)
+    }
+
+    /// Lets sessions go that are not in use, where something of that size was added.
+    pub(super) fn lighten(&self, hashes: usize) -> Result<()> {
+        let gone = held(&self.sessions).grown(hashes);
+        for (name, mut gone) in gone {
+            self.settle(&name, &mut gone)?;
+        }
+        Ok(())
     }
 
     /// Writes down what a session still has to tell.

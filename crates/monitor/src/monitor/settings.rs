@@ -1,6 +1,7 @@
 //! What the owner's signed configuration says to the guards.
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Mode, OFlags, statat};
 use serde::Deserialize;
@@ -21,6 +22,8 @@ pub(super) struct Settings {
     pub(super) sensitive: SensitiveFiles,
     pub(super) egress: Egress,
     pub(super) rules: Rules,
+    /// Workspaces that the owner has signed a policy for.
+    pub(super) workspaces: Vec<PathBuf>,
     /// What could not be used, for `status` and records.
     pub(super) problems: Vec<String>,
 }
@@ -48,7 +51,10 @@ struct Guard {
 
 /// When the files of the configuration last changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp([Option<(u64, i64, i64, u64)>; 4]);
+pub(super) struct Stamp([Option<(u64, i64, i64, u64)>; 5]);
+
+/// Where the workspaces are listed.
+const WORKSPACES: &str = "policy/workspaces.json";
 
 /// Where the stamp is read: the state directory, held open, because every crossing asks.
 #[derive(Debug)]
@@ -66,7 +72,7 @@ impl Stamps {
             let data = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
             Some((data.st_ino, data.st_size, data.st_ctime, data.st_ctime_nsec))
         };
-        Stamp([of(CONFIG_FILE), of(SIGNED_FILE), of("rules.cedar"), of("rules")])
+        Stamp([of(CONFIG_FILE), of(SIGNED_FILE), of("rules.cedar"), of("rules"), of(WORKSPACES)])
     }
 }
 
@@ -119,7 +125,7 @@ pub(super) fn load(policy: &PolicyStore) -> Settings {
         problems.push(error.to_string());
         closed()
     });
-    Settings { detector, sensitive, egress, rules, problems }
+    Settings { detector, sensitive, egress, rules, workspaces: policy.workspaces(), problems }
 }
 
 /// Where nobody may go anywhere: what holds while the owner's list cannot be read.

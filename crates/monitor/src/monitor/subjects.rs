@@ -27,6 +27,24 @@ pub(super) struct Subject {
     pub(super) staged: Option<PathBuf>,
 }
 
+impl Subject {
+    /// How strictly it is kept.
+    pub(super) fn strictness(&self) -> (bool, Protection, bool, Sensitivity) {
+        let FileFacts { resolved, protection, memory, sensitivity, .. } = &self.facts;
+        (!resolved, *protection, *memory, *sensitivity)
+    }
+
+    /// The same file seen from another workspace: all that either says holds.
+    pub(super) fn or_stricter(self, other: Self) -> Self {
+        let sensitivity = self.facts.sensitivity.max(other.facts.sensitivity);
+        let memory = self.facts.memory || other.facts.memory;
+        let mut strict = if other.strictness() > self.strictness() { other } else { self };
+        strict.facts.sensitivity = sensitivity;
+        strict.facts.memory = memory;
+        strict
+    }
+}
+
 /// What is known of a workspace's files.
 #[derive(Debug)]
 pub(super) struct Ground<'a> {

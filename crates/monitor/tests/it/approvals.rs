@@ -41,6 +41,7 @@ fn key(subject: &str) -> ActionKey<'_> {
         surface: Surface::ControlPlane,
         act: Act::Change,
         subject,
+        how: "",
         content: Some(sha256(b"new")),
         workspace: "/w",
     }

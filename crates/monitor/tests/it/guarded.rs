@@ -2,6 +2,7 @@
 
 mod chains;
 mod floods;
+mod laundering;
 mod properties;
 mod recovery;
 mod reference;
@@ -84,6 +85,21 @@ impl Stage {
         })
         .unwrap();
         records
+    }
+
+    /// The line of a record.
+    pub(crate) fn line(&self, id: RecordId) -> Vec<u8> {
+        let folder =
+            wardkeep_monitor::journal::Folder::open(&self.state().join("journal")).unwrap();
+        let mut found = Vec::new();
+        scan(&folder, Position::START, |_, line| {
+            if parse_line(line).is_some_and(|line| line.record.id == id) {
+                found = line.to_vec();
+            }
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+        found
     }
 
     pub(crate) fn record(&self, id: RecordId) -> Record<'static> {

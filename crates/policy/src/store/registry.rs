@@ -99,6 +99,11 @@ impl Registry {
         }
     }
 
+    /// Where they are.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.workspaces.iter().map(|known| known.place.path.as_str())
+    }
+
     fn find_real(&self, place: &Place) -> Option<Located> {
         if let Some(known) = self.at(&place.path) {
             let how = if known.place.same_folder(place) { How::Known } else { How::Replaced };

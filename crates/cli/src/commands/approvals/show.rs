@@ -79,6 +79,7 @@ pub(super) fn print(context: &mut Context, shown: &Shown) {
         ("taint of session", or_none(&shown.ambient)),
         ("action", shown.action.clone()),
     ];
+    rows.extend(shown.how.clone().map(|how| ("how", how)));
     rows.extend(shown.severity.clone().map(|severity| ("severity", severity)));
     rows.extend(shown.suggestion.clone().map(|suggestion| ("suggestion", suggestion)));
     let rows: Vec<Vec<Line>> =

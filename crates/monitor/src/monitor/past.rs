@@ -1,0 +1,214 @@
+//! What a file holds, by what was done to it: who wrote it last, what of that stayed, and under which
+//! names it went before.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use wardkeep_evidence::hash::RecordId;
+use wardkeep_evidence::json::{Object, Value};
+use wardkeep_evidence::record::{Payload, Record, RecordType};
+use wardkeep_guard::taint::Taint;
+
+use super::content::{list, taint};
+use super::session::strings;
+use super::{Monitor, Result, held};
+use crate::journal::parse_line;
+
+/// Files whose last change is kept in memory; that of others is looked up.
+const KEPT: usize = 1 << 15;
+/// Names that are looked at to tell what a file holds.
+const NAMES: usize = 64;
+/// Earlier records that a write names as the source of what it left in the file.
+const SOURCES: usize = 8;
+/// Words in a row that show that a text stayed.
+const STAYS: usize = 5;
+
+/// The last change of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Writer {
+    record: RecordId,
+    /// Where it was before it got this name.
+    from: Option<PathBuf>,
+    /// Taint of what the file holds by copy, and not because of what else the session had seen.
+    holds: Taint,
+    /// Records of earlier changes whose text is still in it.
+    earlier: Vec<RecordId>,
+}
+
+/// What is known of a file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Past {
+    /// Records that what it holds comes from.
+    pub(super) records: Vec<RecordId>,
+    /// Taint of what it holds by copy.
+    pub(super) holds: Taint,
+    /// Whether more was done to it than could be looked at.
+    pub(super) unknown: bool,
+}
+
+/// What a write leaves of what was in the file.
+#[derive(Debug, Default)]
+pub(super) struct Stays {
+    /// All taint of it, which the record of the write has too.
+    pub(super) taint: Taint,
+    /// The part that it has by copy.
+    pub(super) holds: Taint,
+    earlier: Vec<RecordId>,
+}
+
+impl Stays {
+    /// As it stands in the record.
+    pub(super) fn value(&self) -> Option<(&'static str, Value<'static>)> {
+        let earlier = self.earlier.iter().map(|record| Value::from(record.to_string()));
+        let value = [("taint", taint(self.holds)), ("from", list(earlier))];
+        (!self.taint.is_empty()).then(|| ("stays", Value::from(value)))
+    }
+
+    /// The last change of the file, once it is recorded.
+    pub(super) fn writer(self, record: RecordId, from: Option<PathBuf>, direct: Taint) -> Writer {
+        Writer { record, from, holds: direct | self.holds, earlier: self.earlier }
+    }
+}
+
+impl Writer {
+    fn of(record: &Record<'_>) -> Self {
+        let Payload::Inline(Value::Object(content)) = &record.payload else {
+            return Self { record: record.id, from: None, holds: Taint::ALL, earlier: Vec::new() };
+        };
+        let stays = content.get("stays").and_then(Value::as_object);
+        let empty = Object::default();
+        let stays = stays.unwrap_or(&empty);
+        let from = content.get("from").and_then(Value::as_str).map(PathBuf::from);
+        Self {
+            record: record.id,
+            from: from.filter(|_| record.kind == RecordType::FileRename),
+            holds: Taint::from_names(strings(content, "direct").chain(strings(stays, "taint"))),
+            earlier: strings(stays, "from").filter_map(RecordId::from_hex).take(SOURCES).collect(),
+        }
+    }
+}
+
+impl Monitor {
+    /// What a file holds, as far as the journal tells.
+    pub(super) fn past(&self, path: &Path) -> Result<Past> {
+        let mut past = Past::default();
+        let mut seen = HashSet::from([path.to_owned()]);
+        let mut waiting = vec![path.to_owned()];
+        while let Some(path) = waiting.pop() {
+            for (up, name) in path.ancestors().enumerate() {
+                if name.parent().is_none() {
+                    break;
+                }
+                let Some(writer) = self.last_writer(name, &mut past)? else { continue };
+                // A folder tells of what is in it only where it was moved.
+                if up > 0 && writer.from.is_none() {
+                    continue;
+                }
+                past.add(&writer);
+                let inside = path.strip_prefix(name).unwrap_or(Path::new(""));
+                let earlier = writer.from.filter(|_| up > 0).map(|from| from.join(inside));
+                if let Some(earlier) = earlier.filter(|earlier| !seen.contains(earlier)) {
+                    if seen.len() == NAMES {
+                        past.unknown = true;
+                        return Ok(past);
+                    }
+                    seen.insert(earlier.clone());
+                    waiting.push(earlier);
+                }
+            }
+        }
+        Ok(past)
+    }
+
+    /// What a write of `text` leaves of a file that held `before`.
+    pub(super) fn stays(
+        &self,
+        past: Past,
+        session: &str,
+        before: Option<&str>,
+        text: &str,
+    ) -> Stays {
+        let taint = self.taint_of_past(&past, session);
+        // What cannot be read may have stayed.
+        if taint.is_empty() || before.is_some_and(|before| !stays(before, text)) {
+            return Stays::default();
+        }
+        let Past { mut records, holds, unknown } = past;
+        records.truncate(SOURCES);
+        Stays { taint, holds: if unknown { Taint::ALL } else { holds }, earlier: records }
+    }
+
+    /// All taint of what a file holds.
+    pub(super) fn taint_of_past(&self, past: &Past, session: &str) -> Taint {
+        let known = past.records.iter().map(|record| self.taint_from(*record, session));
+        let known = known.fold(Taint::NONE, |all, one| all | one);
+        if past.unknown { Taint::ALL } else { known }
+    }
+
+    /// Notes the last change of a file.
+    pub(super) fn wrote(&self, path: PathBuf, writer: Writer) -> Result<()> {
+        let mut writers = held(&self.writers);
+        if writers.len() >= KEPT {
+            // From here on they are looked up, so that the index has to know all of them.
+            held(&self.index).catch_up(self.store.journal().folder(), &mut |_| {})?;
+            writers.clear();
+        }
+        writers.insert(path, writer);
+        Ok(())
+    }
+
+    /// The record that last changed a file. One that cannot be read makes its past unknown.
+    fn last_writer(&self, path: &Path, past: &mut Past) -> Result<Option<Writer>> {
+        if let Some(writer) = held(&self.writers).get(path) {
+            return Ok(Some(writer.clone()));
+        }
+        let folder = self.store.journal().folder();
+        let changes = held(&self.index).changes_of(&path.to_string_lossy(), 1)?;
+        let Some((_, place)) = changes.first().copied() else { return Ok(None) };
+        let line = folder.read_line(place).map_err(crate::store::StoreError::from)?;
+        let line = parse_line(&line)
+            .filter(|line| line.record.compute_id(&mut Vec::new()) == line.record.id);
+        past.unknown |= line.is_none();
+        Ok(line.map(|line| Writer::of(&line.record)))
+    }
+}
+
+impl Past {
+    fn add(&mut self, writer: &Writer) {
+        self.holds |= writer.holds;
+        for record in [writer.record].iter().chain(&writer.earlier) {
+            if !self.records.contains(record) {
+                self.records.push(*record);
+            }
+        }
+    }
+}
+
+/// Whether something of a text is still in another: some words in a row.
+fn stays(before: &str, text: &str) -> bool {
+    fn words(text: &str) -> Vec<String> {
+        let words = text.split(|character: char| !character.is_alphanumeric());
+        words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    }
+    let (before, text) = (words(before), words(text));
+    let size = STAYS.min(before.len());
+    if size == 0 {
+        return false;
+    }
+    let kept: HashSet<&[String]> = before.windows(size).collect();
+    text.windows(size).any(|group| kept.contains(group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stays;
+
+    #[test]
+    fn what_stays_is_told_by_words_in_a_row() {
+        let note = "One two three four five six seven.";
+        assert!(stays(note, "Zero. ONE, two: three four\nfive! And more."));
+        assert!(stays("Short note", "A short note."));
+        assert!(!stays(note, "One three five seven nine eleven."));
+        assert!(!stays("", "anything") && !stays(note, ""));
+    }
+}
