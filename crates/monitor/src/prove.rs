@@ -13,6 +13,7 @@ use wardkeep_guard::surface::Surface;
 use wardkeep_guard::verdict::Verdict;
 
 pub use self::page::page;
+use crate::approvals::REQUEST_SECONDS;
 use crate::index::{Asked, Category, Index, IndexError, LookError, Said, Severity, Shape};
 use crate::notices::{self, Notice};
 use crate::store::{StoreError, StoreReader};
@@ -267,7 +268,8 @@ fn compose(
     let grave = notices::list(reader, index, &grave, false, 0)?.more;
     let rollback_status = rollback_status(reader, index, query.limit, &protection)?;
     let health = Health::of(reader, verified);
-    let actions = actions(&health, &rollback_status, grave);
+    let waiting = waiting(index, now)?;
+    let actions = actions(&health, &rollback_status, grave, waiting);
     let shown = |time: Option<Timestamp>| time.map(|time| time.to_string());
     Ok(Report {
         version: VERSION,
@@ -449,7 +451,22 @@ fn rollback_status(
     Ok(status)
 }
 
-fn actions(health: &Health, rollback: &RollbackStatus, grave: u64) -> Vec<String> {
+/// How many questions to the owner may still wait for an answer.
+fn waiting(index: &Index, now: Timestamp) -> Result<u64, LookError> {
+    let since = Timestamp::from_unix(now.unix().saturating_sub(REQUEST_SECONDS));
+    let shapes = index.shapes(&Asked { since, ..Asked::default() })?;
+    let (mut asked, mut answered) = (0, 0);
+    for (shape, records, _) in shapes {
+        match (shape.said, shape.verdict) {
+            (Some(Said::Decision), Some(Verdict::Ask)) => asked += records,
+            (Some(Said::Approval | Said::Refusal), _) => answered += records,
+            _ => {}
+        }
+    }
+    Ok(u64::saturating_sub(asked, answered))
+}
+
+fn actions(health: &Health, rollback: &RollbackStatus, grave: u64, waiting: u64) -> Vec<String> {
     let mut actions = Vec::new();
     if !health.chain_valid {
         actions.push(
@@ -467,6 +484,12 @@ fn actions(health: &Health, rollback: &RollbackStatus, grave: u64) -> Vec<String
             "look at {grave} high or critical {what} with `wardkeep notifications`, then acknowledge \
              with `wardkeep notifications --ack`"
         ));
+    }
+    if waiting > 0 {
+        actions.push(
+            "answer what agents ask for, or let it end as a denial: `wardkeep approvals list`"
+                .to_owned(),
+        );
     }
     actions
 }

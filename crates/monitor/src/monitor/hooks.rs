@@ -73,7 +73,22 @@ impl Monitor {
                 seen.inherit(&other);
                 seen
             };
-            held(&session).inherit(&seen);
+            let known = {
+                let mut session = held(&session);
+                session.inherit(&seen);
+                session.texts()
+            };
+            // What it finds out comes back to the one that it descends from.
+            let above = Who { session: parent, parents: &[], taint: Taint::NONE, ..*who };
+            let content = Value::from([
+                ("kind", Value::from("descent")),
+                ("v", Value::from(1u64)),
+                ("child", Value::from(who.session.to_owned())),
+            ]);
+            let mut other = held(&other);
+            self.note(&above, Principal::Sys, content)?;
+            other.begets(who.session, known);
+            drop(other);
             crossing.more.push(("inherits", Value::from(parent.to_owned())));
         }
         self.cross(crossing)
@@ -120,6 +135,11 @@ impl Monitor {
         let mut crossing = Crossing::new(who, RecordType::ToolResult, action);
         crossing.enters = true;
         crossing.parents.extend(call);
+        let (children, last) = self.hear_of_children(who.session)?;
+        if !children.is_empty() {
+            crossing.more.push(("inherits", Value::Array(children)));
+            crossing.parents.extend(last);
+        }
         self.cross(crossing)
     }
 
@@ -407,6 +427,28 @@ impl Monitor {
         let record = self.note(who, Principal::Sys, content)?;
         session.set_guard(OutputGuard::for_prompt(profile), record);
         Ok((record, tokens))
+    }
+
+    /// Takes over what sub-agents have seen, because a result may be theirs: which of them had news,
+    /// and the last that each had seen.
+    fn hear_of_children(&self, name: &str) -> Result<(Vec<Value<'static>>, Vec<RecordId>)> {
+        let session = self.session(name)?;
+        let (children, ambient) = {
+            let session = held(&session);
+            (session.children(), session.ambient)
+        };
+        let (mut heard, mut last) = (Vec::new(), Vec::new());
+        for (child, known) in children {
+            let other = self.session(&child)?;
+            // One after the other, so that two sessions never wait for each other.
+            let news = held(&other).news(known, ambient, &self.sketch_key);
+            if let Some((news, known)) = news {
+                held(&session).hears_of(&child, &news, known);
+                last.extend(news.context);
+                heard.push(Value::from(child));
+            }
+        }
+        Ok((heard, last))
     }
 
     fn subject(&self, who: &Who<'_>, path: &Path, deed: Deed) -> Result<Subject> {

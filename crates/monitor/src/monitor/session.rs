@@ -29,6 +29,8 @@ const MOST: usize = 1024;
 const READ: u32 = 4096;
 /// Sessions that one may descend from, near or far.
 const ANCESTORS: usize = 32;
+/// Sessions that descend from one and are still listened to; the oldest are let go.
+const CHILDREN: usize = 64;
 /// Workspaces of one session that are told apart.
 const WORKSPACES: usize = 8;
 /// Hashes of texts that all sessions in memory hold together: some hundred megabytes.
@@ -64,6 +66,8 @@ pub(super) struct Session {
     unknown: Taint,
     // Where it has worked.
     workspaces: Vec<PathBuf>,
+    // Those that descend from it, and how many of their texts it knows.
+    children: Vec<(String, usize)>,
     conversation: Conversation,
     // While it is read from its records.
     signals: Vec<Signal>,
@@ -90,6 +94,7 @@ impl Session {
             hashes: 0,
             unknown: Taint::NONE,
             workspaces: Vec::new(),
+            children: Vec::new(),
             conversation: Conversation::default(),
             signals: Vec::new(),
             guard: Arc::new(OutputGuard::new()),
@@ -251,6 +256,60 @@ impl Session {
         self.prompt = Some(record);
     }
 
+    /// Another session descends from it, whose results will come back to it.
+    pub(super) fn begets(&mut self, child: &str, known: usize) {
+        if self.children.iter().any(|(name, _)| name == child) {
+            return;
+        }
+        if self.children.len() == CHILDREN {
+            self.children.remove(0);
+        }
+        self.children.push((child.to_owned(), known));
+    }
+
+    /// How many texts it could hand on.
+    pub(super) fn texts(&self) -> usize {
+        self.seen.len()
+    }
+
+    pub(super) fn children(&self) -> Vec<(String, usize)> {
+        self.children.clone()
+    }
+
+    /// What it has seen since it had so many texts, for those that it descends from; nothing if
+    /// that is nothing.
+    pub(super) fn news(
+        &self,
+        known: usize,
+        ambient: Taint,
+        key: &[u8; 32],
+    ) -> Option<(Self, usize)> {
+        let more = self.seen.get(known..).unwrap_or_default();
+        if more.is_empty() && ambient.contains(self.ambient) {
+            return None;
+        }
+        let mut news = Self::new(key);
+        news.context = self.context;
+        news.ambient = self.ambient;
+        news.suspect = self.suspect;
+        news.unknown = self.unrecognised();
+        for (record, taint, sketch) in more {
+            news.keep(*record, *taint, Arc::clone(sketch));
+        }
+        Some((news, self.seen.len()))
+    }
+
+    /// Takes over what one that descends from it has seen.
+    pub(super) fn hears_of(&mut self, child: &str, news: &Self, known: usize) {
+        // It has a context of its own, or none.
+        let context = self.context;
+        self.inherit(news);
+        self.context = context;
+        if let Some((_, count)) = self.children.iter_mut().find(|(name, _)| name == child) {
+            *count = known;
+        }
+    }
+
     /// Takes over what another session has seen.
     pub(super) fn inherit(&mut self, other: &Self) {
         self.ambient |= other.ambient;
@@ -260,7 +319,11 @@ impl Session {
         for workspace in &other.workspaces {
             self.works_in(workspace);
         }
+        let known: HashSet<RecordId> = self.seen.iter().map(|(record, ..)| *record).collect();
         for (record, taint, sketch) in &other.seen {
+            if known.contains(record) {
+                continue;
+            }
             self.keep(*record, *taint, Arc::clone(sketch));
         }
     }
@@ -275,6 +338,10 @@ impl Session {
         }
         match text("kind") {
             Some("decision") => {}
+            Some("descent") => {
+                text("child").into_iter().for_each(|child| self.begets(child, 0));
+                return;
+            }
             Some("prompt") => {
                 self.profile = text("profile").map(|hash| (record.id, hash.to_owned()));
                 return;
@@ -373,9 +440,10 @@ impl Monitor {
                 session.unknown = Taint::ALL;
                 continue;
             };
-            if let Some(parent) = inherited(&line.record)
-                && !read.contains(parent)
-            {
+            for parent in inherited(&line.record) {
+                if read.contains(parent) {
+                    continue;
+                }
                 if read.len() <= ANCESTORS {
                     read.insert(parent.to_owned());
                     session.inherit(&self.read_session(parent, read)?);
@@ -422,10 +490,11 @@ impl Monitor {
     }
 }
 
-/// The session that one descends from.
-fn inherited<'a>(record: &'a Record<'_>) -> Option<&'a str> {
-    let Payload::Inline(Value::Object(content)) = &record.payload else { return None };
-    content.get("inherits").and_then(Value::as_str)
+/// The sessions that one has taken over what they saw from.
+fn inherited<'a>(record: &'a Record<'_>) -> Vec<&'a str> {
+    let Payload::Inline(Value::Object(content)) = &record.payload else { return Vec::new() };
+    let one = content.get("inherits").and_then(Value::as_str);
+    one.into_iter().chain(strings(content, "inherits")).collect()
 }
 
 impl Drop for Monitor {

@@ -124,6 +124,10 @@ fn notifications_stay_until_the_owner_acknowledges_them() {
     acknowledge(&store, open.notices[0].index).unwrap();
     assert_eq!(notices(false).notices.len(), 0);
     assert_eq!(notices(true).more, 5);
+    // A question waits, though all was read.
+    let waits = report(&lab);
+    assert!(waits.action_required && waits.actions[0].contains("approvals list"), "{waits:?}");
+    own(RecordType::GuardDecision, json!({"kind":"refusal","v":1})).append(&store);
     let quiet = report(&lab);
     assert!(!quiet.action_required, "{:?}", quiet.actions);
     assert_eq!(quiet.rollback_status.auto_rollbacks, 1);

@@ -271,6 +271,31 @@ fn a_long_line_of_descent_forgets_nothing_and_a_circle_ends() {
 }
 
 #[test]
+fn what_a_sub_agent_brings_back_is_what_it_saw() {
+    let stage = Stage::new();
+    let work = stage.work();
+    let who = user(&work);
+    let child = session(&work, "claude:1/a");
+    let own = b"The sub-agent has found a handbook.";
+    {
+        let monitor = stage.open();
+        let _ = monitor.on_session_start(&who, "terminal", None).unwrap();
+        let _ = monitor.on_session_start(&child, "task", Some(SESSION)).unwrap();
+    }
+    reads_the_page(&stage.open(), &child);
+    let tool = who.on_behalf_of(Principal::Tool);
+    let result = stage.open().on_tool_result(&tool, "task", None, &page()).unwrap();
+    assert!(result.taint.contains(WEB), "{result:?}");
+    for _ in 0..2 {
+        let monitor = stage.open();
+        let copied = monitor.on_file_write(&who, Path::new("MEMORY.md"), NOTE.as_bytes()).unwrap();
+        assert_eq!(copied.rule, "mi-deny-tainted", "{copied:?}");
+        let passes = monitor.on_file_write(&who, Path::new("MEMORY.md"), own).unwrap();
+        assert!(passes.is_allowed() && passes.taint.contains(WEB), "{passes:?}");
+    }
+}
+
+#[test]
 fn an_approval_is_for_what_was_shown() {
     let stage = Stage::new();
     let (monitor, work) = (stage.open(), stage.work());
