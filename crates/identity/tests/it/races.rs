@@ -1,0 +1,268 @@
+//! A hostile thread or process at the same time.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use wardkeep_identity::error::IdentityError;
+use wardkeep_identity::level::Level;
+use wardkeep_identity::workspace::Workspace;
+
+use crate::lab::{Scene, name, skip};
+use crate::owned::{self, AGENT};
+
+const ATTEMPTS: usize = 10_000;
+const HOSTILE: &str = "WARDKEEP_TEST_HOSTILE_IN";
+
+/// What a hostile agent does to staging, round after round. What it calls good, the owner approves.
+fn swap_staging(staging: &Path, outside: &Path, round: usize) {
+    let soul = staging.join("SOUL.md");
+    let aside = staging.join("aside");
+    match round % 8 {
+        0 | 2 => drop(fs::write(&soul, format!("good {round}\n").repeat(50))),
+        1 | 3 => drop(fs::write(&soul, format!("evil {round}\n").repeat(50))),
+        4 => {
+            let _ = fs::write(&aside, "evil by rename\n");
+            let _ = fs::rename(&aside, &soul);
+        }
+        5 => {
+            let _ = symlink(outside.join("secret"), &aside);
+            let _ = fs::rename(&aside, &soul);
+        }
+        6 => {
+            let _ = fs::remove_file(&soul);
+            let _ = mknodat(CWD, &soul, FileType::Fifo, Mode::from_raw_mode(0o644), 0);
+        }
+        _ => {
+            let _ = fs::remove_file(&soul);
+            let _ = fs::write(&soul, format!("good {round}\n").repeat(50));
+        }
+    }
+}
+
+/// What it does to the places of protected files.
+fn swap_places(work: &Path, outside: &Path, round: usize) {
+    let (soul, aside) = (work.join("SOUL.md"), work.join("aside"));
+    let (skills, moved) = (work.join("skills"), work.join("moved"));
+    match round % 9 {
+        0 => drop(fs::rename(&soul, &aside)),
+        1 => drop(fs::write(&soul, "evil in place\n")),
+        2 => {
+            let _ = fs::remove_file(&aside);
+            let _ = symlink(outside.join("secret"), &aside);
+            let _ = fs::rename(&aside, &soul);
+        }
+        3 => drop(fs::rename(&skills, &moved)),
+        4 => drop(symlink(outside, &skills)),
+        5 => drop(fs::remove_file(&skills)),
+        6 => {
+            let _ = fs::create_dir(&skills);
+            let _ = fs::write(skills.join("a.md"), "evil in place\n");
+        }
+        7 => {
+            let _ = fs::rename(work.join(".soulguard"), work.join(".away"));
+            let _ = symlink(outside, work.join(".soulguard"));
+        }
+        _ => {
+            let _ = fs::remove_file(work.join(".soulguard"));
+            let _ = fs::rename(work.join(".away"), work.join(".soulguard"));
+        }
+    }
+}
+
+/// Applies what is good, as often as it comes; what is installed is what was read.
+fn apply_good(workspace: &Workspace<'_>, scene: &Scene) -> Option<Vec<u8>> {
+    let changes = workspace.changes(&|_| {}).ok()?.only(&[name("SOUL.md")]);
+    let bytes = changes.changes.first()?.bytes.clone()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    assert!(!text.contains("secret"), "a link was followed");
+    if !text.starts_with("good") || text.contains("evil") {
+        return None;
+    }
+    match workspace.apply(&changes, &changes.hash()) {
+        Ok(_) => Some(bytes.to_vec()),
+        Err(
+            IdentityError::Raced { .. }
+            | IdentityError::Drifted { .. }
+            | IdentityError::NoStaging
+            | IdentityError::Io { .. },
+        ) => None,
+        Err(error) => panic!("{error} in {}", scene.work().display()),
+    }
+}
+
+#[test]
+fn staging_that_is_swapped_during_apply_installs_no_foreign_byte() {
+    let scene = Scene::in_memory(Level::User);
+    scene.set_up();
+    let stop = AtomicBool::new(false);
+    let rounds = AtomicUsize::new(0);
+    let mut applied = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let round = rounds.fetch_add(1, Ordering::Relaxed);
+                swap_staging(&scene.staging(), &scene.outside(), round);
+            }
+        });
+        let _stop = StopAtEnd(&stop);
+        let mut last = scene.read("SOUL.md");
+        let workspace = scene.open();
+        for _ in 0..ATTEMPTS {
+            if let Some(bytes) = apply_good(&workspace, &scene) {
+                last = bytes;
+                applied += 1;
+            }
+            assert_eq!(scene.read("SOUL.md"), last);
+        }
+    });
+    assert!(applied > 100, "only {applied} of {ATTEMPTS} were good");
+    assert!(rounds.into_inner() > 1000);
+    scene.assert_outside();
+    scene.open().reset(None).unwrap();
+    scene.assert_clean();
+    scene.assert_bench_is_empty();
+}
+
+#[test]
+fn places_that_are_renamed_during_sync_touch_nothing_outside() {
+    let scene = Scene::in_memory(Level::User);
+    scene.set_up();
+    let stop = AtomicBool::new(false);
+    let rounds = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let round = rounds.fetch_add(1, Ordering::Relaxed);
+                swap_places(&scene.work(), &scene.outside(), round);
+            }
+        });
+        let _stop = StopAtEnd(&stop);
+        for attempt in 0..ATTEMPTS {
+            let _ = scene.open().sync(&|_| {});
+            if attempt.is_multiple_of(100) {
+                scene.assert_outside();
+            }
+        }
+    });
+    assert!(rounds.into_inner() > 1000);
+    scene.assert_outside();
+    // Once it is alone, everything is put right.
+    let _ = fs::remove_file(scene.work().join(".soulguard"));
+    scene.sync();
+    scene.sync();
+    assert_eq!(scene.text("SOUL.md"), "# My Soul\n");
+    assert_eq!(scene.text("skills/a.md"), "skill a\n");
+    assert!(scene.look().is_clean(), "{:#?}", scene.look());
+}
+
+/// Not a test of its own: the hostile agent, as another user.
+#[test]
+fn hostile_child() {
+    let Some(folder) = std::env::var_os(HOSTILE) else { return };
+    let folder = Path::new(&folder);
+    let (work, outside) = (folder.join("work"), folder.join("outside"));
+    for round in 0.. {
+        if folder.join("stop").exists() {
+            return;
+        }
+        swap_staging(&work.join(".soulguard/staging"), &outside, round);
+        swap_places(&work, &outside, round);
+    }
+}
+
+struct Hostile<'a> {
+    child: Child,
+    scene: &'a Scene,
+}
+
+impl<'a> Hostile<'a> {
+    fn start(scene: &'a Scene) -> Option<Self> {
+        let folder = tempfile::Builder::new().prefix("wardkeep-hostile").tempdir().ok()?;
+        // Where this program lies, another user may not be able to go.
+        let program = scene.folder.path().join("hostile");
+        fs::copy(std::env::current_exe().ok()?, &program).ok()?;
+        drop(folder);
+        let child = Command::new(&program)
+            .args(["--exact", "races::hostile_child", "--nocapture"])
+            .uid(AGENT)
+            .gid(AGENT)
+            .env_clear()
+            .env(HOSTILE, scene.folder.path())
+            .current_dir("/")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        Some(Self { child, scene })
+    }
+}
+
+impl Drop for Hostile<'_> {
+    fn drop(&mut self) {
+        let _ = fs::write(self.scene.folder.path().join("stop"), "");
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn another_user_that_swaps_everything_installs_no_foreign_byte() {
+    if !owned::possible() {
+        return skip("root and the immutable flag", "races");
+    }
+    for lock in ["immutable", "sticky", "none"] {
+        let scene = Scene::in_memory(owned::level(lock));
+        owned::hand_over(&scene);
+        scene.set_up();
+        let hostile = Hostile::start(&scene).unwrap();
+        let mut applied = 0;
+        let mut allowed = scene.read("SOUL.md");
+        let attempts = if lock == "immutable" { ATTEMPTS } else { ATTEMPTS / 10 };
+        let workspace =
+            Workspace::open(&scene.work(), &scene.state_folder(), scene.level, SystemTime::now())
+                .unwrap();
+        for attempt in 0..attempts {
+            if let Some(bytes) = apply_good(&workspace, &scene) {
+                allowed = bytes;
+                applied += 1;
+            }
+            if lock != "none" {
+                assert_eq!(scene.read("SOUL.md"), allowed, "{lock}: attempt {attempt}");
+                assert_eq!(scene.text("skills/a.md"), "skill a\n");
+            }
+            if attempt.is_multiple_of(10) {
+                let _ = workspace.sync(&|_| {});
+            }
+            if attempt.is_multiple_of(50) {
+                let _ = workspace.reset(Some(&[name("SOUL.md")]));
+            }
+        }
+        drop(hostile);
+        let _ = fs::remove_file(scene.folder.path().join("stop"));
+        assert!(lock == "none" || applied > 50, "{lock}: only {applied} of {attempts} were good");
+        scene.assert_outside();
+        for path in [scene.outside(), scene.outside().join("secret")] {
+            use std::os::unix::fs::MetadataExt as _;
+            assert_eq!(fs::metadata(path).unwrap().uid(), 0, "{lock}");
+        }
+        scene.sync();
+        scene.open().reset(None).unwrap();
+        scene.sync();
+        assert_eq!(scene.read("SOUL.md"), allowed, "{lock}");
+        assert_eq!(scene.text("skills/a.md"), "skill a\n", "{lock}");
+    }
+}
+
+/// Stops the other thread whatever happens to this one.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
