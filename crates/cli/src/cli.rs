@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 
-use crate::commands::{Command, aegx, init, md};
+use crate::commands::{Command, aegx, identity, init, md};
 use crate::context::LOCALGPT;
 use crate::exit;
 
@@ -71,6 +71,62 @@ enum LocalgptCommand {
     Md(md::Args),
 }
 
+/// Protects, watches and restores the files that define an agent
+///
+/// As Soulguard names it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "soulguard",
+    bin_name = "soulguard",
+    version = concat!(env!("CARGO_PKG_VERSION"), " (wardkeep)"),
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_long_help = exit::HELP
+)]
+struct SoulguardCli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: SoulguardCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum SoulguardCommand {
+    Init(init::Args),
+    Status(identity::StatusArgs),
+    Diff(identity::DiffArgs),
+    Apply(identity::ApplyArgs),
+    Sync(identity::SyncArgs),
+    Reset(identity::ResetArgs),
+    Stage(identity::StageArgs),
+    Protect(identity::ProtectArgs),
+    Watch(identity::WatchArgs),
+    Release(identity::ReleaseArgs),
+    #[command(visible_alias = "log")]
+    History(identity::HistoryArgs),
+    Restore(identity::RestoreArgs),
+}
+
+impl From<SoulguardCommand> for Command {
+    fn from(command: SoulguardCommand) -> Self {
+        match command {
+            SoulguardCommand::Init(args) => Self::Init(args.only_identity()),
+            SoulguardCommand::Status(args) => Self::Status(args),
+            SoulguardCommand::Diff(args) => Self::Diff(args),
+            SoulguardCommand::Apply(args) => Self::Apply(args),
+            SoulguardCommand::Sync(args) => Self::Sync(args),
+            SoulguardCommand::Reset(args) => Self::Reset(args),
+            SoulguardCommand::Stage(args) => Self::Stage(args),
+            SoulguardCommand::Protect(args) => Self::Protect(args),
+            SoulguardCommand::Watch(args) => Self::Watch(args),
+            SoulguardCommand::Release(args) => Self::Release(args),
+            SoulguardCommand::History(args) => Self::History(args),
+            SoulguardCommand::Restore(args) => Self::Restore(args),
+        }
+    }
+}
+
 /// Options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
@@ -119,10 +175,19 @@ pub(crate) const TOOLS: &[Tool] = &[
         read: |matches| {
             let LocalgptCli { globals, command } = LocalgptCli::from_arg_matches(matches)?;
             let command = match command {
-                LocalgptCommand::Init(args) => Command::Init(args),
+                LocalgptCommand::Init(args) => Command::Init(args.only_policy()),
                 LocalgptCommand::Md(args) => Command::Md(args),
             };
             Ok(Cli { globals, command })
+        },
+        group: None,
+    },
+    Tool {
+        name: "soulguard",
+        command: SoulguardCli::command,
+        read: |matches| {
+            let SoulguardCli { globals, command } = SoulguardCli::from_arg_matches(matches)?;
+            Ok(Cli { globals, command: command.into() })
         },
         group: None,
     },

@@ -9,6 +9,7 @@ mod daemon;
 mod demo;
 mod detector;
 mod evidence;
+pub(crate) mod identity;
 pub(crate) mod init;
 mod log;
 mod look;
@@ -34,24 +35,35 @@ use crate::exit::Exit;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Aegx(aegx::Args),
+    Apply(identity::ApplyArgs),
     Approvals(approvals::Args),
     Completions(completions::Args),
     Config(config::Args),
     Contamination(contamination::Args),
     Daemon(daemon::Args),
     Demo(demo::Args),
+    Diff(identity::DiffArgs),
     Evidence(evidence::Args),
+    History(identity::HistoryArgs),
     Init(init::Args),
     Log(log::Args),
     Man(man::Args),
     #[command(visible_aliases = ["policy", "security"])]
     Md(md::Args),
-    Rules(rules::Args),
-    Rollback(rollback::Args),
     Notifications(notifications::Args),
+    Protect(identity::ProtectArgs),
     Prove(prove::Args),
+    Release(identity::ReleaseArgs),
+    Reset(identity::ResetArgs),
+    Restore(identity::RestoreArgs),
+    Rollback(rollback::Args),
+    Rules(rules::Args),
     Scan(scan::Args),
     Snapshot(snapshot::Args),
+    Stage(identity::StageArgs),
+    Status(identity::StatusArgs),
+    Sync(identity::SyncArgs),
+    Watch(identity::WatchArgs),
     Witness(witness::Args),
 }
 
@@ -76,6 +88,17 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Prove(args) => prove::run(context, args),
         Command::Scan(args) => scan::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args.command),
+        Command::Apply(args) => identity::apply(context, args),
+        Command::Diff(args) => identity::diff(context, args),
+        Command::History(args) => identity::history(context, args),
+        Command::Protect(args) => identity::protect(context, args),
+        Command::Release(args) => identity::release(context, args),
+        Command::Reset(args) => identity::reset(context, args),
+        Command::Restore(args) => identity::restore(context, args),
+        Command::Stage(args) => identity::stage(context, args),
+        Command::Status(args) => identity::status(context, args),
+        Command::Sync(args) => identity::sync(context, args),
+        Command::Watch(args) => identity::watch(context, args),
         Command::Witness(args) => witness::run(context, args.command),
     }
 }

@@ -179,6 +179,23 @@ impl Context {
         Ok(Store::open(&self.state_dir()?, self.store_config()?)?)
     }
 
+    /// As [`Self::open_store`], at another place.
+    pub(crate) fn open_store_at(&self, state: &Path) -> Result<Store, CliError> {
+        Ok(Store::open(state, self.store_config()?)?)
+    }
+
+    /// Whether the command line says which state directory is meant.
+    pub(crate) fn names_state_dir(&self) -> bool {
+        self.state_dir.is_some()
+    }
+
+    /// The user and group that ran sudo, where this is root by way of it.
+    pub(crate) fn sudo(&self) -> Option<(u32, u32)> {
+        let number = |name| std::env::var(name).ok()?.parse().ok();
+        let root = rustix::process::getuid().is_root();
+        root.then(|| Some((number("SUDO_UID")?, number("SUDO_GID")?))).flatten()
+    }
+
     /// Opens the reference monitor, making its store if it is not there.
     pub(crate) fn open_monitor(&self) -> Result<Monitor, CliError> {
         let owner = rustix::process::geteuid().as_raw();

@@ -2,6 +2,7 @@
 
 mod anchor;
 mod daemon;
+mod identity;
 mod monitor;
 mod policy;
 mod snapshot;

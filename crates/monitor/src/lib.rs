@@ -9,6 +9,7 @@ pub mod approvals;
 pub mod daemon;
 pub mod export;
 mod files;
+pub mod identity;
 pub mod index;
 pub mod journal;
 mod markup;

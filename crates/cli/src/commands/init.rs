@@ -8,16 +8,19 @@ use wardkeep_policy::key::KeyError;
 use wardkeep_policy::template;
 use wardkeep_policy::workspace::{POLICY_FILE, Workspace};
 
+use crate::commands::identity::setup;
 use crate::commands::md::{policy_store, shown};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Makes the device key and a policy to start from, where there is none
+/// Sets workspaces up: a device key, a policy to start from, and the files that define the agent
 ///
 /// In the workspaces named, or in those of LocalGPT, OpenClaw and Claude Code that are found, or in
 /// the current folder. Nothing that exists is overwritten, and nothing is signed: read the policy,
-/// then run `wardkeep md sign`.
+/// then run `wardkeep md sign`. Files that define the agent are protected as `soulguard.json` says,
+/// which is made where there is none; what they hold now counts as approved. As root, for the user of
+/// sudo, the protected files get an owner of their own.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Workspaces to begin with
@@ -25,6 +28,34 @@ pub(crate) struct Args {
     /// Only show what would be made
     #[arg(long)]
     dry_run: bool,
+    /// Set up only this part
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+    #[command(flatten)]
+    identity: setup::Options,
+}
+
+/// What can be set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The device key and the policy
+    Policy,
+    /// The tiers of the files that define the agent
+    Identity,
+}
+
+impl Args {
+    /// Only the files that define the agent, as Soulguard does.
+    pub(crate) fn only_identity(mut self) -> Self {
+        self.only = Some(Part::Identity);
+        self
+    }
+
+    /// Only the policy, as LocalGPT does.
+    pub(crate) fn only_policy(mut self) -> Self {
+        self.only = Some(Part::Policy);
+        self
+    }
 }
 
 #[derive(Serialize)]
@@ -32,6 +63,7 @@ struct Made {
     workspace: String,
     agent: Option<&'static str>,
     created: bool,
+    identity: Option<setup::Made>,
 }
 
 #[derive(Serialize)]
@@ -44,6 +76,11 @@ struct Answer {
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let targets = targets(context, &args.workspaces);
+    // Under sudo the policy's state is not root's to make; the identity's has a place of its own.
+    let held = context.sudo().is_some() && !context.names_state_dir();
+    if args.only == Some(Part::Identity) || (held && args.only.is_none()) {
+        return identity_only(context, &args, &targets);
+    }
     let store = policy_store(context)?;
     let there = store.key_path().symlink_metadata().is_ok();
     let device_key = match (there, args.dry_run) {
@@ -94,8 +131,12 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             (true, false) => format!("Would create {name}{whose}"),
             (false, false) => format!("{name} is there already{whose}"),
         });
+        let identity = match args.only {
+            Some(Part::Policy) => None,
+            _ => protect(context, workspace.path(), agent, &args)?,
+        };
         let workspace = workspace.path().display().to_string();
-        made.push(Made { workspace, agent, created });
+        made.push(Made { workspace, agent, created, identity });
     }
     if made.iter().any(|one| one.created) {
         let tool = context.tool;
@@ -103,6 +144,53 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     let state_dir = store.state().display().to_string();
     Ok(context.done(&Answer { state_dir, device_key, workspaces: made, dry_run: args.dry_run }))
+}
+
+/// Sets only the files that define the agents up.
+fn identity_only(
+    context: &mut Context,
+    args: &Args,
+    targets: &[(PathBuf, Option<&'static str>)],
+) -> Result<Exit, CliError> {
+    let mut workspaces = Vec::new();
+    for (path, agent) in targets {
+        let identity = protect(context, path, *agent, args)?;
+        let workspace = path.display().to_string();
+        workspaces.push(Made { workspace, agent: *agent, created: false, identity });
+    }
+    #[derive(Serialize)]
+    struct Answer {
+        workspaces: Vec<Made>,
+        dry_run: bool,
+    }
+    Ok(context.done(&Answer { workspaces, dry_run: args.dry_run }))
+}
+
+/// Sets the files up that define the agent of a workspace.
+fn protect(
+    context: &mut Context,
+    path: &Path,
+    agent: Option<&'static str>,
+    args: &Args,
+) -> Result<Option<setup::Made>, CliError> {
+    if args.dry_run {
+        context.ui.answer(format!("Would protect what defines the agent in {}", path.display()));
+        return Ok(None);
+    }
+    let made = setup::set_up(context, path, &args.identity, settings_of(agent))?;
+    setup::tell(context, &made);
+    Ok(Some(made))
+}
+
+/// Files that steer an agent, for a new configuration.
+fn settings_of(agent: Option<&str>) -> &'static [&'static str] {
+    match agent {
+        Some("OpenClaw") => &["openclaw.json", "extensions/**", "cron/**"],
+        Some("Claude Code") => {
+            &["CLAUDE.md", ".claude/settings.json", ".claude/settings.local.json", ".mcp.json"]
+        }
+        _ => &[],
+    }
 }
 
 /// Those named; else those of agents that are here; else the current folder.

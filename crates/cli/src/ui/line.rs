@@ -14,6 +14,9 @@ pub(super) enum Tone {
     Bad,
     Warning,
     Strong,
+    Faint,
+    Removed,
+    Added,
 }
 
 /// A line, made of pieces; whatever they hold, it prints as one harmless line.
@@ -37,6 +40,27 @@ impl Line {
 
     pub(crate) fn strong(self, text: impl AsRef<str>) -> Self {
         self.toned(Tone::Strong, text)
+    }
+
+    pub(crate) fn warning(self, text: impl AsRef<str>) -> Self {
+        self.toned(Tone::Warning, text)
+    }
+
+    pub(crate) fn faint(self, text: impl AsRef<str>) -> Self {
+        self.toned(Tone::Faint, text)
+    }
+
+    pub(crate) fn removed(self, text: impl AsRef<str>) -> Self {
+        self.toned(Tone::Removed, text)
+    }
+
+    pub(crate) fn added(self, text: impl AsRef<str>) -> Self {
+        self.toned(Tone::Added, text)
+    }
+
+    /// The line without tones.
+    pub(crate) fn text(&self) -> String {
+        self.pieces.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     pub(super) fn toned(mut self, tone: Tone, text: impl AsRef<str>) -> Self {
@@ -82,6 +106,9 @@ impl Tone {
             Self::Bad => AnsiColor::Red.on_default().bold(),
             Self::Warning => AnsiColor::Yellow.on_default().bold(),
             Self::Strong => Style::new().bold(),
+            Self::Faint => Style::new().dimmed(),
+            Self::Removed => AnsiColor::Red.on_default(),
+            Self::Added => AnsiColor::Green.on_default(),
         }
     }
 }

@@ -24,6 +24,16 @@ impl Progress {
 
     /// `done` of `total` is done.
     pub(crate) fn update(&mut self, done: u64, total: u64) {
+        let percent = done.min(total).saturating_mul(100).checked_div(total).unwrap_or(100);
+        self.show(&format!("{percent} %"));
+    }
+
+    /// So much is done, of nobody knows how much.
+    pub(crate) fn count(&mut self, done: u64) {
+        self.show(&format!("{done}"));
+    }
+
+    fn show(&mut self, how_far: &str) {
         let Some(next) = self.next else { return };
         let now = Instant::now();
         if now < next {
@@ -31,8 +41,7 @@ impl Progress {
         }
         self.next = Some(now + EVERY);
         self.shown = true;
-        let percent = done.min(total).saturating_mul(100).checked_div(total).unwrap_or(100);
-        let _ = write!(io::stderr(), "\r\x1b[K{} {percent} %", self.label);
+        let _ = write!(io::stderr(), "\r\x1b[K{} {how_far}", self.label);
     }
 }
 

@@ -64,6 +64,45 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     ),
     ("md watch", &["--seconds", "0", "-w", "ws", "--state-dir", "policed"], "changes"),
     (
+        "status",
+        &["ws", "--state-dir", "policed"],
+        "counts enforcement files in_place refused staged staging_problem unfinished workspace",
+    ),
+    (
+        "diff",
+        &["ws", "--state-dir", "policed"],
+        "changes concerns hash refused workspace",
+    ),
+    (
+        "stage",
+        &["soulguard.json", "-w", "ws", "--state-dir", "policed"],
+        "already deleted made record staged workspace",
+    ),
+    ("reset", &["ws", "--all", "--state-dir", "policed"], "record reset staged workspace"),
+    ("sync", &["ws", "--state-dir", "policed"], "history mended record versions workspace"),
+    ("apply", &["ws", "--yes", "--state-dir", "policed"], "history record workspace"),
+    (
+        "protect",
+        &["notes.md", "-w", "ws", "--yes", "--state-dir", "policed"],
+        "already files history moved record versions workspace",
+    ),
+    (
+        "watch",
+        &["notes.md", "-w", "ws", "--yes", "--state-dir", "policed"],
+        "already files history moved record versions workspace",
+    ),
+    (
+        "release",
+        &["notes.md", "-w", "ws", "--yes", "--state-dir", "policed"],
+        "already files history moved record versions workspace",
+    ),
+    ("history", &["-w", "ws", "--state-dir", "policed"], "damage entries more workspace"),
+    (
+        "restore",
+        &["soulguard.json@-0", "-w", "ws", "--yes", "--state-dir", "policed"],
+        "commit name record workspace",
+    ),
+    (
         "snapshot take",
         &["-w", "ws", "--state-dir", "policed"],
         "bytes files id left_out more_left_out record scope workspace",
@@ -180,6 +219,7 @@ fn every_command_has_its_documented_keys() {
     };
     std::fs::write(folder.path().join("head"), text).unwrap();
     std::fs::create_dir(folder.path().join("ws")).unwrap();
+    std::fs::write(folder.path().join("ws/notes.md"), "notes\n").unwrap();
     std::fs::write(folder.path().join("cases.toml"), crate::rules::CASES).unwrap();
     let mut snapshot = String::new();
     for (command, arguments, expected) in TABLE {

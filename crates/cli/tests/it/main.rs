@@ -17,6 +17,8 @@ mod help;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod identity;
+#[cfg(test)]
 mod json;
 #[cfg(test)]
 mod log;

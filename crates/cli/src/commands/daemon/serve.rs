@@ -1,6 +1,7 @@
 //! `wardkeep daemon` itself.
 
 use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,6 +14,7 @@ use wardkeep_monitor::monitor::Monitor;
 use wardkeep_monitor::wire::Door;
 
 use super::{PATIENCE, duration};
+use crate::commands::identity::door::IdentityDoor;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -100,12 +102,18 @@ fn serve(context: &mut Context, args: &ServeArgs) -> Result<Exit, CliError> {
     let socket = Door::Monitor.path(&state).display().to_string();
     context.ui.answer(format!("Listening: {socket}"));
     context.done(&Ready { socket, pid: std::process::id(), started: true });
-    answer(&monitor, &doors, args, &stop)?;
+    answer(&state, &monitor, &doors, args, &stop)?;
     Ok(Exit::Success)
 }
 
 /// Answers until it is over.
-fn answer(monitor: &Monitor, doors: &Doors, args: &ServeArgs, stop: &Stop) -> Result<(), CliError> {
+fn answer(
+    state: &Path,
+    monitor: &Monitor,
+    doors: &Doors,
+    args: &ServeArgs,
+    stop: &Stop,
+) -> Result<(), CliError> {
     let owner = rustix::process::geteuid().as_raw();
     let (store, approvals) = (monitor.store(), monitor.approvals());
     let keeper = Keeper::new(store, approvals, owner);
@@ -113,6 +121,7 @@ fn answer(monitor: &Monitor, doors: &Doors, args: &ServeArgs, stop: &Stop) -> Re
     let mut options = Options::new(owner);
     options.peers = options.peers.with_agent(args.agent_uid);
     options.idle_exit = args.idle_exit;
+    let door = IdentityDoor { state, store, next: monitor };
     let office = Office {
         store,
         approvals,
@@ -120,7 +129,7 @@ fn answer(monitor: &Monitor, doors: &Doors, args: &ServeArgs, stop: &Stop) -> Re
         tally: &tally,
         about: About { started: store.now(), idle_exit: args.idle_exit.map(|idle| idle.as_secs()) },
         stop,
-        next: monitor,
+        next: &door,
     };
     let mut chores = || keeper.tick();
     run_daemon(doors, &office, &mut chores, &options, &tally, stop)

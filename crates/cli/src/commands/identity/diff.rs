@@ -1,0 +1,194 @@
+//! `wardkeep diff`
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use wardkeep_identity::changes::{Change, Changes};
+use wardkeep_identity::concern::Concerns;
+use wardkeep_identity::name::Name;
+use wardkeep_identity::show::{Limits, Pair, Shown, Side, Styled, Tone, compare};
+use wardkeep_monitor::identity::Place;
+
+use super::concerns::{concerns, need_acknowledgement, show_concerns};
+use super::{Access, Asked, Report, Seen, access, ask, names};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::{Line, Progress};
+
+/// How long all files are compared; after that the comparison is coarser.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Shows what is staged, and the hash that approves exactly that
+///
+/// The staging folder is the proposal: what the agent changed in `.soulguard/staging` beside what you
+/// approved. With FILES, only those are shown, and the hash approves only those. Exit 0: nothing is
+/// staged; 1: something is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The workspace [default: the current folder]
+    workspace: Option<PathBuf>,
+    /// Only these files, or all in these folders
+    files: Vec<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    workspace: String,
+    changes: &'a [Shown],
+    /// What lies in staging and is no proposal.
+    refused: Vec<(String, String)>,
+    concerns: &'a [Concerns],
+    hash: Option<String>,
+}
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    match access(context, args.workspace.as_deref())? {
+        Access::Direct(meant) => {
+            let only = names(meant.place.path(), &args.files)?;
+            let width = context.ui.width();
+            let progress = context.ui.progress("Looking");
+            Ok(report(&meant.place, &only, width, Some(progress))?.print(context))
+        }
+        Access::Daemon(state) => {
+            let workspace = args.workspace.unwrap_or_else(|| context.workspace());
+            let asked = Asked { workspace, files: args.files, delete: false };
+            ask(context, &state, "identity.diff", asked)
+        }
+    }
+}
+
+/// What is staged, read once.
+pub(super) struct Proposal {
+    pub(super) changes: Changes,
+    pub(super) shown: Vec<Shown>,
+    pub(super) concerns: Vec<Concerns>,
+}
+
+/// Reads what is staged of some files, or of all.
+pub(super) fn propose(
+    place: &Place,
+    only: &[Name],
+    progress: Option<Progress>,
+) -> Result<Proposal, CliError> {
+    let seen = Seen::new(progress);
+    let told = |files: usize| seen.tell(files);
+    let mut changes = place.workspace().changes(&told)?;
+    if !only.is_empty() {
+        changes = changes.only(only);
+    }
+    drop(seen);
+    proposal(place, changes)
+}
+
+/// What changes mean, for people.
+pub(super) fn proposal(place: &Place, changes: Changes) -> Result<Proposal, CliError> {
+    let renames = changes.renames();
+    let limits = Limits::until(Instant::now() + PATIENCE);
+    let (mut shown, mut found) = (Vec::new(), Vec::new());
+    for change in &changes.changes {
+        let old = match change.old {
+            Some(hash) => Some(place.workspace().bytes(hash)?),
+            None => None,
+        };
+        let new = new_bytes(place, change)?;
+        let from = renames.iter().find(|rename| rename.to == change.name);
+        let pair = Pair {
+            name: &change.name,
+            renamed_from: from.map(|rename| &rename.from),
+            old: old.as_deref().map(|bytes| Side { bytes, is_executable: change.was_executable }),
+            new: new.as_deref().map(|bytes| Side { bytes, is_executable: change.executable }),
+        };
+        shown.push(compare(&pair, &limits));
+        if let Some(new) = &new {
+            found.extend(concerns(&change.name, old.as_deref(), new));
+        }
+    }
+    Ok(Proposal { changes, shown, concerns: found })
+}
+
+impl Proposal {
+    /// Whether the owner has to say that this was seen: something was found in the new content, or
+    /// not all of it could be shown.
+    pub(super) fn needs_acknowledgement(&self) -> bool {
+        need_acknowledgement(&self.concerns) || !self.shown.iter().all(Shown::is_complete)
+    }
+}
+
+/// The bytes that a file gets; where only its mode changes, those that it has.
+fn new_bytes(place: &Place, change: &Change) -> Result<Option<Vec<u8>>, CliError> {
+    match (&change.bytes, change.new) {
+        (Some(bytes), _) => Ok(Some(bytes.to_vec())),
+        (None, Some(hash)) => Ok(Some(place.workspace().bytes(hash)?)),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The diff of a workspace.
+pub(super) fn report(
+    place: &Place,
+    only: &[Name],
+    width: usize,
+    progress: Option<Progress>,
+) -> Result<Report, CliError> {
+    place.usable()?;
+    let Proposal { changes, shown, concerns } = propose(place, only, progress)?;
+    let mut lines = Vec::new();
+    for one in &shown {
+        lines.extend(rendered(one, width));
+    }
+    lines.extend(show_concerns(&concerns));
+    lines.extend(shown.iter().filter(|one| !one.is_complete()).map(|one| {
+        let line = Line::default().warning("look at this: ");
+        line.plain(format!("not all of {} is shown here; look at the file itself", one.name))
+    }));
+    for refused in &changes.refused {
+        let line = Line::default().bad("refused: ");
+        lines.push(line.plain(format!("{}: {}", refused.name, refused.why)));
+    }
+    let hash = (!changes.is_empty()).then(|| changes.hash().to_string());
+    match &hash {
+        None => lines.push(Line::from("No changes")),
+        Some(hash) => {
+            lines.push(Line::from(count(shown.len())));
+            lines.push(Line::from(format!("Apply hash: {hash}")));
+            let rest = if only.is_empty() { "" } else { " with the same files" };
+            lines.push(Line::from(format!(
+                "Next: `wardkeep apply --hash`{rest} approves exactly this; `wardkeep reset` drops it."
+            )));
+        }
+    }
+    let refused = changes.refused.iter().map(|one| (one.name.to_string(), one.why.clone()));
+    let answer = Answer {
+        workspace: place.path().display().to_string(),
+        changes: &shown,
+        refused: refused.collect(),
+        concerns: &concerns,
+        hash,
+    };
+    let exit = if changes.is_empty() { Exit::Success } else { Exit::Refused };
+    Report::of(exit, true, lines, &answer)
+}
+
+pub(super) fn count(files: usize) -> String {
+    format!("{files} file{} changed", if files == 1 { "" } else { "s" })
+}
+
+/// A change as lines of the terminal.
+pub(super) fn rendered(shown: &Shown, width: usize) -> Vec<Line> {
+    shown.render(width).iter().map(line).collect()
+}
+
+fn line(styled: &Styled) -> Line {
+    styled.pieces.iter().fold(Line::default(), |line, (tone, text)| match tone {
+        Tone::Head => line.strong(text),
+        Tone::Note => line.faint(text),
+        Tone::Warning => line.warning(text),
+        Tone::Plain => line.plain(text),
+        Tone::Removed => line.removed(text),
+        Tone::RemovedPart => line.bad(text),
+        Tone::Added => line.added(text),
+        Tone::AddedPart => line.good(text),
+    })
+}

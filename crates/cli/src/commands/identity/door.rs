@@ -1,0 +1,75 @@
+//! What an agent may ask of the daemon that holds its workspace: to look, to stage, to sync.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use wardkeep_evidence::record::Principal;
+use wardkeep_monitor::daemon::{Handler, Peer, Request, Response, Role};
+use wardkeep_monitor::identity::{Asker, Desk, Setup, find};
+use wardkeep_monitor::store::Store;
+use wardkeep_monitor::wire::{Code, Refusal};
+
+use super::{Asked, Meant, Report, SentReport, diff, names, stage, status, sync};
+use crate::error::CliError;
+
+/// Width of a diff for someone whose terminal is elsewhere.
+const WIDTH: usize = 76;
+const OPERATIONS: [&str; 4] =
+    ["identity.status", "identity.diff", "identity.stage", "identity.sync"];
+
+/// Answers what is asked about workspaces, and hands the rest on.
+pub(in crate::commands) struct IdentityDoor<'a> {
+    pub(in crate::commands) state: &'a Path,
+    pub(in crate::commands) store: &'a Store,
+    pub(in crate::commands) next: &'a dyn Handler,
+}
+
+impl Handler for IdentityDoor<'_> {
+    fn handle(&self, peer: &Peer, request: Request) -> Response {
+        if !OPERATIONS.contains(&request.op.as_str()) {
+            return self.next.handle(peer, request);
+        }
+        self.answer(peer, &request).into()
+    }
+}
+
+impl IdentityDoor<'_> {
+    fn answer(&self, peer: &Peer, request: &Request) -> Result<SentReport, Refusal> {
+        let asked: Asked = request.read()?;
+        let refused = |error: CliError| {
+            Refusal::new(Code::Refused, format!("{}: {}", error.message, error.hint))
+        };
+        let report = self.report(peer, &request.op, &asked).map_err(refused)?;
+        Ok(report.send())
+    }
+
+    fn report(&self, peer: &Peer, operation: &str, asked: &Asked) -> Result<Report, CliError> {
+        let owner = rustix::process::geteuid().as_raw();
+        let unknown = || super::unknown(&asked.workspace);
+        if !asked.workspace.is_absolute() {
+            return Err(unknown());
+        }
+        let place = find(self.state, owner, &asked.workspace, SystemTime::now())
+            .map_err(|_| unknown())?
+            .ok_or_else(unknown)?;
+        // One agent learns nothing of the workspaces of another.
+        let is_own = match place.setup() {
+            Setup::User => true,
+            Setup::Owned { agent, .. } => peer.uid == agent,
+        };
+        if peer.role != Role::Owner && !is_own {
+            return Err(unknown());
+        }
+        let principal = if peer.role == Role::Owner { Principal::User } else { Principal::Tool };
+        let asker = Asker { principal, uid: peer.uid };
+        let files = names(place.path(), &asked.files)?;
+        let meant = Meant { place, state: self.state.to_owned() };
+        let desk = Desk::new(self.store, &meant.place, asker);
+        match operation {
+            "identity.status" => status::report(&meant.place, false, None),
+            "identity.diff" => diff::report(&meant.place, &files, WIDTH, None),
+            "identity.stage" => stage::report(&meant, &desk, &files, asked.delete),
+            _ => sync::report(&meant, &desk, None),
+        }
+    }
+}
