@@ -202,6 +202,7 @@ fn print(
     let backwards =
         tables.backwards.iter().map(|(word, flags)| format!("(Cow::Borrowed({word:?}), {flags})"));
     values(&mut out, "BACKWARDS", "(Cow<'static, str>, u16)", backwards);
+    array(&mut out, "INITIALS", "u16", &tables.initials);
     writeln!(out, "const ELEMENTS: usize = {};", tables.elements).expect(grow);
     writeln!(out, "static RULES: [Rule; {}] = [", rules.len()).expect(grow);
     for rule in rules {

@@ -1,5 +1,5 @@
 //! Scans a text of the benchmarks so many times, for `scripts/callgrind`: `scan-text NAME BYTES TIMES`. Without
-//! a name it lists them.
+//! a name it lists them; with `-` it repeats what it is given on standard input.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a list")]
 
@@ -19,7 +19,11 @@ fn main() {
         units.for_each(|(name, _)| println!("{name}"));
         return;
     };
-    let unit = units.find(|(known, _)| known == name).map(|(_, unit)| unit).unwrap_or_default();
+    let unit = if name == "-" {
+        std::io::read_to_string(std::io::stdin()).unwrap_or_default()
+    } else {
+        units.find(|(known, _)| known == name).map(|(_, unit)| unit).unwrap_or_default()
+    };
     let text = texts::fill(&unit, size.parse().unwrap_or(0));
     let detector = Detector::new();
     for _ in 0..times.parse().unwrap_or(0) {

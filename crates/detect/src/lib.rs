@@ -9,6 +9,8 @@ pub mod effects;
 pub mod finding;
 pub mod leak;
 pub mod names;
+#[cfg(test)]
+mod processor;
 pub mod rules;
 pub mod scan;
 pub mod secrets;
@@ -16,3 +18,4 @@ pub mod shell;
 pub mod urls;
 pub mod views;
 mod words;
+mod work;

@@ -17,6 +17,7 @@ pub(crate) mod context;
 mod edges;
 mod finder;
 mod frequency;
+mod gaps;
 pub(crate) mod matcher;
 mod reader;
 mod sieve;
@@ -157,6 +158,7 @@ impl RuleSet {
                 uses: Cow::Borrowed(&USES),
                 elements: ELEMENTS,
                 backwards: Cow::Borrowed(&BACKWARDS),
+                initials: Cow::Borrowed(&INITIALS),
             },
         }
     }

@@ -12,7 +12,8 @@ use crate::leak::OutputGuard;
 use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
 use crate::secrets;
 use crate::urls::{self, UrlContext};
-use crate::views::{Limits, View, Views, views};
+use crate::views::{Limits, View, Views, read};
+use crate::work::{Step, Work};
 
 use self::heaviest::{Heaviest, MOST};
 
@@ -24,6 +25,8 @@ mod heaviest;
 const LEAST: f32 = 0.15;
 /// What encoded text that was not decoded counts for.
 const LIMITS: f32 = 0.25;
+/// The same where the text is made so that reading all of it takes too long: enough to be suspicious.
+const EXHAUSTED: f32 = 0.5;
 /// What a rule that matched under an encoding counts for in addition.
 const ENCODED: f32 = 0.3;
 
@@ -133,16 +136,23 @@ impl Detector {
     /// Judges a text.
     #[must_use]
     pub fn scan(&self, text: &str, channel: Channel) -> Scan {
-        let views = views(text, &self.limits);
-        let mut findings = Heaviest::default();
-        for (at, view) in views.views.iter().enumerate() {
+        let (mut findings, mut others) = (Heaviest::default(), Heaviest::default());
+        let mut addresses = false;
+        let mut views = read(text, &self.limits, |view, first, work| {
             for set in &self.sets {
-                rules(set, text, view, at == 0, channel, &mut findings);
+                rules(set, text, view, first, channel, work, &mut findings);
             }
-        }
+            if first {
+                addresses = secrets_and_urls(text, channel, work, &mut others);
+            }
+        });
+        views.truncated |= addresses;
+        views.exhausted |= addresses;
         hidden(&views, &mut findings);
         limits(&views, text, &mut findings);
-        secrets_and_urls(text, channel, &mut findings);
+        for finding in others.finish() {
+            findings.add(&finding.rule.clone(), finding.weight, finding.span, || finding);
+        }
         let mut leaked = 0.0;
         if channel == Channel::ModelOutput {
             // Without a prompt to compare with: what models say when they give theirs away.
@@ -215,18 +225,20 @@ fn rules(
     view: &View<'_>,
     first: bool,
     channel: Channel,
+    work: &mut Work,
     findings: &mut Heaviest,
 ) {
     let encoded = view.path().iter().any(|&step| is_encoding(step));
     let mut heaviest: Option<(f32, Span)> = None;
     // What was not hidden was found in the first view.
     let hidden = |range: Range<usize>| !view.path().is_empty() && view.altered(range);
-    for one in matcher::matches(set, view.text(), |range| first || hidden(range)) {
+    for one in matcher::matches(set, view.text(), work, |range| first || hidden(range)) {
         let rule = &set.rules[usize::from(one.rule)];
         let hidden = hidden(one.start..one.end);
         if !hidden && !first {
             continue;
         }
+        work.add(Step::Findings, 1);
         let mut weight = rule.weight(channel) * one.factor;
         let span = view.span(one.start..one.end);
         if rule.canary && weight > 0.0 && has_canary(text, span) {
@@ -286,13 +298,18 @@ fn has_canary(text: &str, span: Span) -> bool {
 fn limits(views: &Views<'_>, text: &str, findings: &mut Heaviest) {
     if views.truncated {
         let span = Span { start: 0, end: text.len() };
-        findings.add("decode.limits", LIMITS, span, || Finding {
+        let (weight, reason) = if views.exhausted {
+            (EXHAUSTED, "So much here is disguised or odd that not all of it was read.")
+        } else {
+            (LIMITS, "More is encoded here than was decoded.")
+        };
+        findings.add("decode.limits", weight, span, || Finding {
             rule: Cow::Borrowed("decode.limits"),
             category: Category::EncodedPayload,
-            weight: LIMITS,
+            weight,
             span,
             path: Vec::new(),
-            reason: Cow::Borrowed("More is encoded here than was decoded."),
+            reason: Cow::Borrowed(reason),
         });
     }
 }
@@ -311,18 +328,33 @@ fn hidden(views: &Views<'_>, findings: &mut Heaviest) {
     }
 }
 
-/// Credentials, wherever they stand, and addresses that carry data away: one pass for both.
-fn secrets_and_urls(text: &str, channel: Channel, findings: &mut Heaviest) {
-    let (mut secrets, mut urls) = (secrets::Search::new(text), urls::Search::new(text));
+/// Credentials, wherever they stand, and addresses that carry data away: one pass for both. Says whether there were too
+/// many odd addresses to read them all.
+fn secrets_and_urls(
+    text: &str,
+    channel: Channel,
+    work: &mut Work,
+    findings: &mut Heaviest,
+) -> bool {
+    let (mut secrets, mut urls) = (secrets::Search::new(text), urls::Search::bounded(text));
     let mut risky = Heaviest::default();
-    anchors::find(text.as_bytes(), |whose, anchor| match whose {
-        Whose::Secrets => secrets.anchor(anchor),
-        Whose::Urls => {
-            if let Some(found) = urls.anchor(anchor) {
-                judge(&found, channel, &mut risky);
+    let (mut count, mut risks) = (0, 0);
+    anchors::find(text.as_bytes(), |whose, anchor| {
+        count += 1;
+        match whose {
+            Whose::Secrets => secrets.anchor(anchor),
+            Whose::Urls => {
+                if let Some(found) = urls.anchor(anchor) {
+                    risks += 1;
+                    judge(&found, channel, &mut risky);
+                }
             }
         }
     });
+    // To judge an address takes as long as many places where none is.
+    work.add(Step::Anchors, count + 30 * risks);
+    work.add(Step::Addresses, urls.read_bytes[0]);
+    work.add(Step::Careful, urls.read_bytes[1]);
     // They are named in every channel, so that what holds them is treated as secret. A credential is
     // no attack, though: only in a model's reply, and where its format leaves no doubt, it makes a
     // text suspicious by itself.
@@ -333,7 +365,9 @@ fn secrets_and_urls(text: &str, channel: Channel, findings: &mut Heaviest) {
         _ => 0.6,
     };
     // A card number without words around it is too little.
-    for secret in secrets.finish().into_iter().filter(|secret| secret.confidence >= 0.5) {
+    let (found, digits) = secrets.finish();
+    work.add(Step::Secrets, digits);
+    for secret in found.into_iter().filter(|secret| secret.confidence >= 0.5) {
         let weight = secret.confidence * share;
         findings.add(secret.kind, weight, secret.span, || Finding {
             rule: Cow::Owned(format!("secret.{}", secret.kind)),
@@ -348,6 +382,7 @@ fn secrets_and_urls(text: &str, channel: Channel, findings: &mut Heaviest) {
         let rule = risk.rule.clone();
         findings.add(&rule, risk.weight, risk.span, || risk);
     }
+    urls.exhausted
 }
 
 /// An address and what is risky about it.

@@ -108,7 +108,7 @@ pub fn find_secrets(text: &str) -> Vec<Secret> {
             search.anchor(anchor);
         }
     });
-    search.finish()
+    search.finish().0
 }
 
 /// A search for credentials, literal by literal.
@@ -119,11 +119,13 @@ pub(crate) struct Search<'a> {
     /// INVARIANT: behind a keyword the value is read once, not once for each keyword in it.
     read: usize,
     tokens: formats::Read,
+    /// How much was looked at, roughly.
+    bytes: usize,
 }
 
 impl<'a> Search<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, found: Vec::new(), read: 0, tokens: formats::Read::default() }
+        Self { text, found: Vec::new(), read: 0, tokens: formats::Read::default(), bytes: 0 }
     }
 
     /// Checks one of [`literals`], in the order in which they stand.
@@ -137,6 +139,11 @@ impl<'a> Search<'a> {
             },
         };
         let bytes = self.text.as_bytes();
+        self.bytes += match check {
+            Check::Keyword if start < self.read => 0,
+            Check::Token(_) => 16,
+            _ => 64,
+        };
         match check {
             Check::Keyword if start < self.read => {}
             Check::Keyword => self.read = assignments::check(bytes, start, end, &mut self.found),
@@ -148,10 +155,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// All that was found, and card numbers.
-    pub(crate) fn finish(mut self) -> Vec<Secret> {
-        cards::find(self.text.as_bytes(), &mut self.found);
-        settled(self.text, self.found)
+    /// All that was found, and card numbers; and how many bytes looked like those.
+    pub(crate) fn finish(mut self) -> (Vec<Secret>, usize) {
+        let digits = cards::find(self.text.as_bytes(), &mut self.found);
+        let digits = digits + self.bytes + 32 * self.found.len();
+        (settled(self.text, self.found), digits)
     }
 }
 

@@ -17,6 +17,10 @@ use parts::Parts;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use url::Url;
 
+/// What a byte costs the real parser, in bytes of an ordinary address.
+const CAREFUL: usize = 4;
+/// What odd addresses may cost in any text.
+const MAX_CAREFUL: usize = 1 << 16;
 /// Longest URL that is looked at, in bytes; of a longer one the beginning.
 pub const MAX_URL: usize = 8192;
 
@@ -110,7 +114,14 @@ fn parse_carefully(text: &str) -> Option<Parsed> {
     };
     let url = Url::parse(&written).ok()?;
     let trailing_dot = url.host_str().is_some_and(|host| host.ends_with('.'));
-    let host = url.host_str().map_or(Some(Host::None), host_of)?;
+    let web = matches!(url.scheme(), "http" | "https" | "ws" | "wss" | "ftp");
+    let host = match url.host() {
+        None => Host::None,
+        Some(url::Host::Ipv4(address)) => Host::Ipv4(address),
+        Some(url::Host::Ipv6(address)) => Host::Ipv6(address),
+        Some(url::Host::Domain(name)) if web => domain(name),
+        Some(url::Host::Domain(name)) => host_of(name),
+    };
     let address = matches!(host, Host::Ipv4(_));
     let canonical = match &host {
         Host::Ipv4(address) => address.to_string(),
@@ -131,19 +142,21 @@ fn parse_carefully(text: &str) -> Option<Parsed> {
 }
 
 /// The host of a scheme of any kind, read as that of a web address.
-fn host_of(host: &str) -> Option<Host> {
+fn host_of(host: &str) -> Host {
     let bare = host.strip_suffix('.').unwrap_or(host);
-    let decoded = percent_decoded(bare);
-    match url::Host::parse(&decoded) {
-        Ok(url::Host::Ipv4(address)) => Some(Host::Ipv4(address)),
-        Ok(url::Host::Ipv6(address)) => Some(Host::Ipv6(address)),
-        Ok(url::Host::Domain(ascii)) => {
-            let ascii = ascii.trim_end_matches('.').to_owned();
-            let (unicode, _) = idna_unicode(&ascii);
-            Some(Host::Domain { ascii, unicode })
-        }
-        Err(_) => Some(Host::Domain { ascii: bare.to_ascii_lowercase(), unicode: bare.to_owned() }),
+    match url::Host::parse(&percent_decoded(bare)) {
+        Ok(url::Host::Ipv4(address)) => Host::Ipv4(address),
+        Ok(url::Host::Ipv6(address)) => Host::Ipv6(address),
+        Ok(url::Host::Domain(ascii)) => domain(&ascii),
+        Err(_) => Host::Domain { ascii: bare.to_ascii_lowercase(), unicode: bare.to_owned() },
     }
+}
+
+/// A name in ASCII, as the parser gives it.
+fn domain(ascii: &str) -> Host {
+    let ascii = ascii.trim_end_matches('.').to_owned();
+    let unicode = if ascii.contains("xn--") { idna_unicode(&ascii).0 } else { ascii.clone() };
+    Host::Domain { ascii, unicode }
 }
 
 fn percent_decoded(text: &str) -> String {
@@ -248,12 +261,25 @@ pub(crate) struct Search<'a> {
     last: Option<usize>,
     /// INVARIANT: no more than this is read again for URLs inside others, or that are none.
     again: usize,
+    /// Bytes that were read, and what those cost that needed care.
+    pub(crate) read_bytes: [usize; 2],
+    /// What the latter may cost.
+    most: usize,
+    /// Whether some were not read because there were too many of those.
+    pub(crate) exhausted: bool,
 }
 
 impl<'a> Search<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let again = text.len().saturating_mul(2).saturating_add(MAX_URL * 4);
-        Self { text, read: 0, last: None, again }
+        let most = usize::MAX;
+        Self { text, read: 0, last: None, again, read_bytes: [0; 2], most, exhausted: false }
+    }
+
+    /// The same; where a text has nothing but odd addresses, not all of them are read.
+    pub(crate) fn bounded(text: &'a str) -> Self {
+        let most = text.len().saturating_mul(2).saturating_add(MAX_CAREFUL);
+        Self { most, ..Self::new(text) }
     }
 
     /// Reads what one of [`literals`] announces, in the order in which they stand.
@@ -282,15 +308,31 @@ impl<'a> Search<'a> {
             return None;
         }
         let end = end_of(bytes, start, matches!(anchor, Anchor::Attribute));
-        self.again = self.again.saturating_sub(end.min(self.read).saturating_sub(start));
+        self.read_bytes[0] += end - start;
+        let again = end.min(self.read).saturating_sub(start);
+        let careful = self.read_bytes[1];
         let raw = text.get(start..end).unwrap_or_default();
         let relative = !matches!(anchor, Anchor::Scheme | Anchor::Hostless);
         let fits = !raw.is_empty() && (!relative || has_scheme(raw) || is_bare_host(raw));
-        let read = || {
+        let mut read = || {
             let plain = Parts::plain(raw).map(Read::Plain);
-            plain.or_else(|| parse_carefully(raw.trim()).map(|url| Read::Parsed(Box::new(url))))
+            plain.or_else(|| {
+                // Names in other scripts are looked up sign by sign.
+                let wide = !raw.is_ascii() || raw.contains("xn--");
+                let cost = raw.len() + if wide { 512 } else { 32 };
+                if self.read_bytes[1] + cost > self.most {
+                    self.exhausted = true;
+                    return None;
+                }
+                self.read_bytes[1] += cost;
+                parse_carefully(raw.trim()).map(|url| Read::Parsed(Box::new(url)))
+            })
         };
-        match if fits { read() } else { None } {
+        let url = if fits { read() } else { None };
+        // The real parser takes several times as long.
+        let share = if self.read_bytes[1] > careful { CAREFUL } else { 1 };
+        self.again = self.again.saturating_sub(again.saturating_mul(share));
+        match url {
             Some(url) => {
                 self.last = Some(start);
                 self.read = self.read.max(end);
@@ -298,7 +340,7 @@ impl<'a> Search<'a> {
                 return Some(Seen { span: (start..end).into(), context, url });
             }
             None if self.again == 0 => self.read = self.read.max(end),
-            None => self.again = self.again.saturating_sub(end - start),
+            None => self.again = self.again.saturating_sub((end - start).saturating_mul(share)),
         }
         None
     }

@@ -12,12 +12,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::finding::{Span, Transform};
+use crate::work::{Step, Work};
 use inline::Undone;
 use map::Map;
 
+mod alphabets;
 mod confusable;
 #[cfg(test)]
 mod evasions;
+mod inflate;
 mod inline;
 mod invisible;
 mod language;
@@ -144,11 +147,23 @@ pub struct Views<'a> {
     pub hidden: Vec<Hidden>,
     /// Whether a limit kept something from being read.
     pub truncated: bool,
+    /// Whether that was because the text makes more work than any ordinary one of its length.
+    pub exhausted: bool,
 }
 
 /// Reads a text in every way that there is a reason for.
 #[must_use]
 pub fn views<'a>(text: &'a str, limits: &Limits) -> Views<'a> {
+    read(text, limits, |_, _, _| {})
+}
+
+/// The same; each reading is looked at as soon as there is one, and what that costs counts: where a text makes too
+/// much work, there are no more readings.
+pub(crate) fn read<'a>(
+    text: &'a str,
+    limits: &Limits,
+    mut look: impl FnMut(&View<'a>, bool, &mut Work),
+) -> Views<'a> {
     let scanned = &text[..text.floor_char_boundary(map::MAX_TEXT.min(text.len()))];
     let bytes =
         limits.max_decoded_bytes.min(scanned.len().saturating_mul(2).saturating_add(1 << 16));
@@ -156,9 +171,16 @@ pub fn views<'a>(text: &'a str, limits: &Limits) -> Views<'a> {
         original: scanned,
         budget: bytes,
         limits: *limits,
+        effort: Effort::default(),
+        look: &mut look,
         seen: HashSet::new(),
         queue: Vec::new(),
-        out: Views { views: Vec::new(), hidden: Vec::new(), truncated: scanned.len() < text.len() },
+        out: Views {
+            views: Vec::new(),
+            hidden: Vec::new(),
+            truncated: scanned.len() < text.len(),
+            exhausted: false,
+        },
     };
     reader.add(Cow::Borrowed(scanned), Vec::new(), Vec::new(), 0);
     let mut next = 0;
@@ -166,13 +188,46 @@ pub fn views<'a>(text: &'a str, limits: &Limits) -> Views<'a> {
         reader.expand(next);
         next += 1;
     }
+    #[cfg(test)]
+    crate::work::LAST.set(reader.effort.work);
     reader.out
 }
 
-struct Reader<'a> {
+/// Looks at a reading; whether it is the first.
+type Look<'l, 'a> = &'l mut dyn FnMut(&View<'a>, bool, &mut Work);
+
+/// What the readings of a text cost so far, and may cost.
+#[derive(Debug, Default)]
+struct Effort {
+    work: Work,
+    /// The most that a KiB of a reading has cost, to be looked at and to be surveyed.
+    dearest: [usize; 2],
+}
+
+impl Effort {
+    /// Whether something of this length can be done within what is left, if it costs as much as the dearest.
+    fn allows(&self, length: usize, what: usize) -> bool {
+        self.work.allows(length.saturating_mul(self.dearest[what]) >> 10)
+    }
+
+    /// Notes what something of this length has cost since.
+    fn spent(&mut self, length: usize, what: usize, before: usize) {
+        let cost = (self.work.cost_of_reading() - before).saturating_mul(1024) / (length + 1024);
+        self.dearest[what] = self.dearest[what].max(cost);
+    }
+}
+
+/// Bringing a text into normal form, and looking at it.
+const LOOK: usize = 0;
+/// Surveying it.
+const SURVEY: usize = 1;
+
+struct Reader<'a, 'l> {
     original: &'a str,
     budget: usize,
     limits: Limits,
+    effort: Effort,
+    look: Look<'l, 'a>,
     seen: HashSet<u64>,
     queue: Vec<Node<'a>>,
     out: Views<'a>,
@@ -190,7 +245,7 @@ struct Node<'a> {
     hidden: Vec<Undone>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     fn add(&mut self, raw: Cow<'a, str>, maps: Vec<Arc<Map>>, path: Vec<Transform>, depth: u8) {
         let first = self.out.views.is_empty();
         let full = self.out.views.len() >= self.limits.max_views || raw.len() > self.budget;
@@ -198,23 +253,29 @@ impl<'a> Reader<'a> {
             self.out.truncated = true;
             return;
         }
-        let size = raw.len();
-        let (cased, own_maps, undone, hidden, read) = match raw {
+        let (size, before) = (raw.len(), self.effort.work.cost_of_reading());
+        if !first && !self.effort.allows(size, LOOK) {
+            self.exhaust();
+            return;
+        }
+        let (cased, own_maps, undone, hidden, read, steps) = match raw {
             Cow::Borrowed(raw) => {
                 let normal = normalise::normalise(raw);
-                (normal.text, normal.maps, normal.undone, normal.hidden, normal.read)
+                (normal.text, normal.maps, normal.undone, normal.hidden, normal.read, normal.steps)
             }
             Cow::Owned(raw) => {
                 let normal = normalise::normalise(&raw);
                 let (maps, undone, hidden) = (normal.maps, normal.undone, normal.hidden);
-                let read = normal.read;
+                let (read, steps) = (normal.read, normal.steps);
                 let text = match normal.text {
                     Cow::Owned(text) => text,
                     Cow::Borrowed(_) => raw,
                 };
-                (Cow::Owned(text), maps, undone, hidden, read)
+                (Cow::Owned(text), maps, undone, hidden, read, steps)
             }
         };
+        self.effort.work.add(Step::Folded, steps[0]);
+        self.effort.work.add(Step::FoldedBytes, steps[1]);
         let lower = lower_case(&cased);
         if !first {
             if !self.seen.insert(fingerprint(&lower)) {
@@ -236,15 +297,25 @@ impl<'a> Reader<'a> {
             push_new(&mut full, kind);
         }
         self.hidden(hidden, &all[own..]);
-        self.out.views.push(View {
-            original: self.original,
-            text: lower,
-            maps: all.clone(),
-            path: full.clone(),
-        });
+        let view =
+            View { original: self.original, text: lower, maps: all.clone(), path: full.clone() };
+        (self.look)(&view, first, &mut self.effort.work);
+        self.out.views.push(view);
+        self.effort.spent(size, LOOK, before);
+        if first {
+            // Whatever it took: the text itself is read to its end.
+            self.effort.work.limit(self.original.len());
+        } else if !self.effort.work.allows(0) {
+            self.exhaust();
+        }
         if depth < self.limits.max_depth && self.out.views.len() < self.limits.max_views {
             self.queue.push(Node { cased, maps: all, own, path: full, depth, hidden: read });
         }
+    }
+
+    fn exhaust(&mut self) {
+        self.out.truncated = true;
+        self.out.exhausted = true;
     }
 
     /// Notes what was hidden.
@@ -270,12 +341,19 @@ impl<'a> Reader<'a> {
             // The place is one in the text before it was brought into normal form.
             self.child(&path, kinds, text, map, &maps[own..], depth);
         }
+        if index > 0 && !self.effort.allows(cased.len(), SURVEY) {
+            self.exhaust();
+            return;
+        }
+        let before = self.effort.work.cost_of_reading();
+        let fresh = survey::Fresh::new(&maps, own);
         let (mut found, truncated) =
-            survey::survey(&cased, survey::Fresh::new(&maps, own), self.budget);
+            survey::survey(&cased, fresh, self.budget, &mut self.effort.work);
+        self.effort.spent(cased.len(), SURVEY, before);
         self.out.truncated |= truncated;
         // Where not all can be read, the short ones come first: many short ones fit.
         let length: usize = found.iter().map(|(_, text, _)| text.len()).sum();
-        if length > self.budget {
+        if length > self.budget || !self.effort.allows(length, LOOK) {
             found.sort_by_key(|(_, text, _)| text.len());
         }
         for (kinds, text, map) in found {

@@ -42,9 +42,11 @@ impl<const N: usize> Words<N> {
         self.any(text, |_| true)
     }
 
-    /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.words.iter().copied()
+    /// Whether the text begins with a word that passes.
+    pub(crate) fn begin(&self, text: &[u8], test: impl Fn(&str) -> bool) -> bool {
+        let first = text.first().map_or(0, |byte| self.first[usize::from(*byte)]);
+        let words = self.words.iter().enumerate().filter(|(at, _)| first >> at & 1 != 0);
+        words.into_iter().any(|(_, word)| text.starts_with(word.as_bytes()) && test(word))
     }
 }
 
@@ -60,6 +62,7 @@ mod tests {
         assert!(words.stand_in(b"key"));
         assert!(!words.stand_in(b"dat ke"));
         assert!(!words.any(b"data", |word| word == "date"));
-        assert_eq!(words.iter().count(), 3);
+        assert!(words.begin(b"dates", |_| true) && !words.begin(b"my data", |_| true));
+        assert!(!words.begin(b"key", |word| word == "data") && !words.begin(b"", |_| true));
     }
 }

@@ -14,6 +14,8 @@ pub mod files;
 pub mod memory;
 pub mod network;
 pub mod overlap;
+#[cfg(test)]
+mod processor;
 pub mod prompts;
 pub mod proxy;
 mod recent;

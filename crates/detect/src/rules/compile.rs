@@ -103,6 +103,8 @@ pub(crate) struct Tables {
     pub(crate) elements: usize,
     /// Words that are looked up backwards from a match, sorted, with their flags.
     pub(crate) backwards: Cow<'static, [(Cow<'static, str>, u16)]>,
+    /// Of each first byte, where those words start; one more at the end.
+    pub(crate) initials: Cow<'static, [u16]>,
 }
 
 /// The words of a class.
@@ -291,8 +293,16 @@ impl Compiler {
             });
             classes.extend(of);
         }
+        let before = |byte: u16| {
+            let word =
+                |word: &&String| word.bytes().next().is_some_and(|first| u16::from(first) < byte);
+            u16::try_from(backwards.keys().filter(word).count())
+        };
+        let initials: Vec<u16> =
+            (0..=256).map(before).collect::<Result<_, _>>().map_err(|_| "too many words")?;
         Ok(Tables {
             finder,
+            initials: Cow::Owned(initials),
             literals: Cow::Owned(literals),
             classes: Cow::Owned(classes),
             index: Cow::Owned(index),

@@ -1,8 +1,6 @@
 //! Said, forbidden, told or quoted: how much of a rule's weight counts where it matched.
 
-use std::borrow::Cow;
-
-use super::compile::{CANCELS, MENTIONS, NEGATES, NEGATES_BACK, SUBJECT, YOU};
+use super::compile::{CANCELS, MENTIONS, NEGATES, NEGATES_BACK, SUBJECT, Tables, YOU};
 use super::matcher::Hit;
 use super::{Rule, Stance};
 
@@ -30,45 +28,82 @@ pub(crate) struct Place<'a> {
     pub(crate) text: &'a str,
     /// What was found in the sentence.
     pub(crate) hits: &'a [Hit],
-    /// Words that are looked up backwards.
-    pub(crate) words: &'a [(Cow<'static, str>, u16)],
+    /// With the words that are looked up backwards.
+    pub(crate) tables: &'a Tables,
 }
 
-/// How much of the rule's weight counts, from 0 to 1.
+/// What stands before the place of the last match: several rules often match at one.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    start: usize,
+    before: Option<u16>,
+    opening: Option<Option<(char, usize)>>,
+    /// Bytes that were read.
+    read: usize,
+}
+
+impl Memory {
+    /// How many bytes were read since this was asked last.
+    pub(crate) fn take(&mut self) -> usize {
+        std::mem::take(&mut self.read)
+    }
+}
+
+/// How much of the rule's weight counts, from 0 to 1; 0 where it is no more than `least`.
 pub(crate) fn factor(
     place: &Place<'_>,
+    memory: &mut Memory,
     about: About,
     rule: &Rule,
-    start: usize,
-    end: usize,
+    (start, end): (usize, usize),
+    least: f32,
 ) -> f32 {
     if rule.stance == Stance::Raw {
         return 1.0;
     }
     let (text, hits) = (place.text, place.hits);
-    let mut factor = 1.0;
+    if memory.start != start {
+        *memory = Memory { start, read: memory.read, ..Memory::default() };
+    }
+    let quoted = rule.stance != Stance::Order && {
+        if memory.opening.is_none() {
+            let opening = opening(text, start);
+            memory.read += start - opening.map_or(start.saturating_sub(QUOTE), |(_, at)| at);
+            memory.opening = Some(opening);
+        }
+        memory.opening.flatten().is_some_and(|(mark, at)| {
+            memory.read += QUOTE / 8;
+            quoted(text, mark, at, end)
+        })
+    };
+    let mentioned = about.here && mention_outside(hits, start, end);
+    let here = match (quoted, mentioned) {
+        (true, true) => 0.1,
+        (true, false) => 0.4,
+        (false, true) => 0.35,
+        (false, false) => 1.0,
+    };
+    let around = match (about.before, about.often) {
+        (true, _) if quoted => 0.3,
+        (true, _) => 0.6,
+        (false, true) => 0.75,
+        (false, false) => 1.0,
+    };
+    // The words before it can only make it less.
+    if here * around <= least {
+        return 0.0;
+    }
+    let mut told = 1.0;
     if matches!(rule.stance, Stance::Imperative | Stance::Order) {
-        let before = before(place, start);
+        let before = *memory.before.get_or_insert_with(|| before(place, start));
         if before & NEGATES != 0 || negated_behind(text, hits, start, end) {
             return 0.0;
         }
         if before & SUBJECT != 0 && before & YOU == 0 {
-            factor *= 0.2;
+            told = 0.2;
         }
     }
-    let quoted = rule.stance != Stance::Order && quoted(text, start, end);
-    let mentioned = about.here && mention_outside(hits, start, end);
-    if quoted {
-        factor *= if mentioned { 0.1 } else { 0.4 };
-    } else if mentioned {
-        factor *= 0.35;
-    }
-    if about.before {
-        factor *= if quoted { 0.3 } else { 0.6 };
-    } else if about.often {
-        factor *= 0.75;
-    }
-    factor
+    told * here * around
 }
 
 /// A mention that is not itself part of the match.
@@ -95,9 +130,12 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
         from += 1;
     }
     let head = &place.text[from..start];
-    let cut = head
-        .rfind(['.', '!', '?', ':', ',', '\n', '。', '，', '、', ';'])
-        .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+    let ends = |byte: &u8| matches!(byte, b'.' | b'!' | b'?' | b':' | b',' | b'\n' | b';');
+    let mut cut = head.bytes().rposition(|byte| ends(&byte)).map_or(0, |at| at + 1);
+    if !head.is_ascii() {
+        let wide = head[cut..].rfind(['。', '，', '、']);
+        cut += wide.map_or(0, |at| at + '。'.len_utf8());
+    }
     let head = &head[cut..];
     let mut found = 0;
     let (mut last, mut cancelled): (Option<&str>, bool) = (None, false);
@@ -105,7 +143,7 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
     for (count, word) in
         head.rsplit(|c| !inner(c)).filter(|word| !word.is_empty()).take(6).enumerate()
     {
-        let flags = flags(place.words, word);
+        let flags = flags(place.tables, word);
         found |= flags & YOU;
         if flags & CANCELS != 0 {
             cancelled = true;
@@ -125,7 +163,7 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
             let at = word.as_ptr() as usize - head.as_ptr() as usize;
             let to = last.as_ptr() as usize - head.as_ptr() as usize + last.len();
             let negates = if cancelled { 0 } else { NEGATES };
-            found |= self::flags(place.words, &head[at..to]) & (negates | YOU);
+            found |= self::flags(place.tables, &head[at..to]) & (negates | YOU);
         }
         last = Some(word);
     }
@@ -134,23 +172,24 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
         let tail: Vec<usize> = head.char_indices().rev().take(6).map(|(at, _)| at).collect();
         for (count, &at) in tail.iter().enumerate() {
             for &to in tail[..count].iter().chain(&[head.len()]) {
-                found |= flags(place.words, &head[at..to]) & (NEGATES | YOU);
+                found |= flags(place.tables, &head[at..to]) & (NEGATES | YOU);
             }
         }
     }
     found
 }
 
-fn flags(words: &[(Cow<'static, str>, u16)], word: &str) -> u16 {
-    let word = word.as_bytes();
-    let order = |known: &[u8]| known.first().cmp(&word.first()).then_with(|| known.cmp(word));
-    words.binary_search_by(|(known, _)| order(known.as_bytes())).map_or(0, |at| words[at].1)
+fn flags(tables: &Tables, word: &str) -> u16 {
+    let Some(first) = word.bytes().next().map(usize::from) else { return 0 };
+    let words = usize::from(tables.initials[first])..usize::from(tables.initials[first + 1]);
+    let words = &tables.backwards[words];
+    words.binary_search_by(|(known, _)| (**known).cmp(word)).map_or(0, |at| words[at].1)
 }
 
 /// Whether it stands in quotation marks or in code inside prose; the quotes of a data format,
 /// behind a colon, a bracket or an equals sign, do not count.
-fn quoted(text: &str, start: usize, end: usize) -> bool {
-    let Some((mark, before)) = opening(text, start) else { return false };
+fn quoted(text: &str, mark: char, at: usize, end: usize) -> bool {
+    let before = &text[..at];
     let close = match mark {
         '“' | '„' => ['”', '“'],
         '«' => ['»', '»'],
@@ -168,29 +207,36 @@ fn quoted(text: &str, start: usize, end: usize) -> bool {
     if in_data || !(spaced || asian || mark == '`' || lead.is_some_and(|c| !c.is_alphanumeric())) {
         return false;
     }
-    let mut tail = text.get(end..).unwrap_or("").char_indices();
-    tail.by_ref()
-        .take_while(|&(at, c)| at < QUOTE * 2 && c != '\n')
-        .any(|(_, c)| close.contains(&c))
+    let tail = text.get(end..).unwrap_or_default();
+    let tail = &tail[..tail.ceil_char_boundary(QUOTE * 2)];
+    let line = &tail[..memchr::memchr(b'\n', tail.as_bytes()).unwrap_or(tail.len())];
+    if mark.is_ascii() { line.contains(mark) } else { line.contains(close) }
 }
 
-/// The quotation mark that opens nearest before a place, and the text before it.
-fn opening(text: &str, start: usize) -> Option<(char, &str)> {
+/// The quotation mark that opens nearest before a place, and where.
+fn opening(text: &str, start: usize) -> Option<(char, usize)> {
     let head = text.get(..start)?;
-    for (at, c) in head.char_indices().rev() {
-        if start - at > QUOTE || c == '\n' {
+    let mut at = start;
+    // By bytes: most of them are letters of ASCII.
+    for byte in head.bytes().rev().take(QUOTE + 3) {
+        at -= 1;
+        match byte {
+            b'\n' => return None,
+            // The rest of a character, or not one of the marks.
+            0x80..0xc0 => continue,
+            b'"' | b'`' | b'\'' | 0xc2 | 0xe2 | 0xe3 => {}
+            _ => continue,
+        }
+        if start - at > QUOTE {
             return None;
         }
-        match c {
-            '"' | '`' | '“' | '„' | '«' | '「' | '『' | '‘' => {
-                return Some((c, &head[..at]));
+        match head[at..].chars().next()? {
+            mark @ ('"' | '`' | '“' | '„' | '«' | '「' | '『' | '‘') => {
+                return Some((mark, at));
             }
-            '\'' => {
-                // An apostrophe stands behind a letter.
-                let before = &head[..at];
-                if !before.chars().next_back().is_some_and(char::is_alphanumeric) {
-                    return Some((c, before));
-                }
+            // An apostrophe stands behind a letter.
+            '\'' if !head[..at].chars().next_back().is_some_and(char::is_alphanumeric) => {
+                return Some(('\'', at));
             }
             '”' | '»' | '」' | '』' => return None,
             _ => {}

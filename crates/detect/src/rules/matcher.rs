@@ -3,10 +3,13 @@
 use std::ops::Range;
 
 use super::RuleSet;
-use super::compile::{ANCHOR, CLOSES, FIRST, LAST, LEFT, Literal, MENTIONS, OPENS, QUOTES, RIGHT};
+use super::compile::{ANCHOR, CLOSES, FIRST, LAST, LEFT, Literal, MENTIONS, OPENS, RIGHT};
+use super::gaps::Gaps;
 use super::reader::{self, Event};
 use super::sieve::{Sieve, Spot};
 use super::{context, edges};
+use crate::bitmap::BLOCK;
+use crate::work::{Step, Work};
 
 /// Hits that a sentence may hold before it is cut.
 const SENTENCE: usize = 192;
@@ -68,6 +71,11 @@ impl Seen {
         self.full >= PER_RULE
     }
 
+    /// A match that counts for no more is not kept.
+    fn least(self) -> f32 {
+        if self.part < PER_RULE { 0.0 } else { self.most }
+    }
+
     /// Whether a match is kept.
     fn takes(&mut self, factor: f32) -> bool {
         if factor >= 1.0 {
@@ -86,12 +94,17 @@ impl Seen {
 pub(crate) fn matches(
     set: &RuleSet,
     text: &str,
+    work: &mut Work,
     matters: impl Fn(Range<usize>) -> bool,
 ) -> Vec<Match> {
+    work.add(Step::Sieved, text.len());
     let mut run = Run {
         set,
         matters: &matters,
         text,
+        work,
+        memory: context::Memory::default(),
+        gaps: Gaps::default(),
         waiting: Vec::new(),
         hits: Vec::new(),
         slots: Vec::new(),
@@ -101,6 +114,7 @@ pub(crate) fn matches(
         anchored: false,
         mentioned: [false; 2],
         mentions: 0,
+        over: false,
     };
     run.pass();
     run.found
@@ -110,6 +124,7 @@ struct Run<'a> {
     set: &'a RuleSet,
     matters: &'a dyn Fn(Range<usize>) -> bool,
     text: &'a str,
+    work: &'a mut Work,
     /// Literals that others may yet come before.
     waiting: Vec<Hit>,
     /// Of the sentence so far.
@@ -118,6 +133,8 @@ struct Run<'a> {
     slots: Vec<Slot>,
     /// Of each rule, where it does not matter and where it does.
     seen: Vec<[Seen; 2]>,
+    memory: context::Memory,
+    gaps: Gaps,
     found: Vec<Match>,
     sentence: usize,
     /// Whether the sentence so far has a literal that a pattern hangs on.
@@ -125,6 +142,8 @@ struct Run<'a> {
     /// Whether the last sentence, and the one before it, spoke about attacks.
     mentioned: [bool; 2],
     mentions: usize,
+    /// Whether too much work was done to go on.
+    over: bool,
 }
 
 impl Run<'_> {
@@ -132,13 +151,20 @@ impl Run<'_> {
     fn pass(&mut self) {
         let (finder, text) = (&self.set.tables.finder, self.text.as_bytes());
         let mut sieve = Sieve::new(finder, text);
-        while let Some(spot) = sieve.next() {
+        while !self.over
+            && let Some(spot) = sieve.next()
+        {
             let mut closed = None;
             let from = spot.sentence.saturating_sub(finder.crossing);
             reader::read(finder, text, from, |event| {
-                closed = self.event(spot, event);
-                closed.is_some()
+                let end = self.event(spot, event);
+                if matches!(event, Event::Stop(_)) {
+                    closed = end;
+                }
+                end.is_some()
             });
+            let read = closed.unwrap_or(text.len()).saturating_sub(from);
+            self.work.add(Step::Read, read + BLOCK);
             let Some(end) = closed else { break };
             self.waiting.clear();
             sieve.resume(end);
@@ -151,6 +177,9 @@ impl Run<'_> {
     #[inline]
     fn event(&mut self, spot: Spot, event: Event) -> Option<usize> {
         match event {
+            // What follows is not looked at any more.
+            Event::Literal(..) if self.over => None,
+            Event::Stop(end) if self.over => Some(end),
             Event::Literal(literal, start, end) => {
                 let entry = &self.set.tables.literals[usize::from(literal)];
                 if end > spot.sentence && bounded(self.text, entry, start, end) {
@@ -173,11 +202,11 @@ impl Run<'_> {
 
     /// Puts those in order that end up to a place: no more of them will come.
     fn settle(&mut self, place: usize) {
-        let later = self.waiting.extract_if(.., |hit| hit.end > place).collect();
-        let mut ready = std::mem::replace(&mut self.waiting, later);
+        let mut waiting = std::mem::take(&mut self.waiting);
         // By where they end, the longest first.
-        ready.sort_unstable_by_key(|hit| (hit.end, hit.start, hit.literal));
-        for same in ready.chunk_by(|one, next| one.end == next.end) {
+        waiting.sort_unstable_by_key(|hit| (hit.end, hit.start, hit.literal));
+        let ready = waiting.partition_point(|hit| hit.end <= place);
+        for same in waiting[..ready].chunk_by(|one, next| one.end == next.end) {
             self.anchored |= same.iter().any(|hit| hit.flags & ANCHOR != 0);
             self.hits.extend_from_slice(same);
             if self.hits.len() >= SENTENCE {
@@ -188,14 +217,18 @@ impl Run<'_> {
                 self.anchored = anchored;
             }
         }
+        waiting.drain(..ready);
+        self.waiting = waiting;
     }
 
     /// Ends a sentence.
     fn close(&mut self) {
         let mentions = self.hits.iter().any(|hit| hit.flags & MENTIONS != 0);
+        self.work.add(Step::Literals, self.hits.len());
         if self.anchored {
             self.patterns(mentions);
             self.sentence += 1;
+            self.over = !self.work.allows(0);
         }
         self.mentions += usize::from(mentions);
         if !self.hits.is_empty() {
@@ -216,6 +249,7 @@ impl Run<'_> {
             before: self.mentioned[0] || self.mentioned[1],
             often: self.mentions >= 3,
         };
+        let mut elements = 0;
         for at in 0..self.hits.len() {
             let hit = self.hits[at];
             let literal = &tables.literals[usize::from(hit.literal)];
@@ -223,6 +257,7 @@ impl Run<'_> {
             for &class in &tables.classes[from..from + usize::from(literal.count)] {
                 let class = usize::from(class);
                 let uses = tables.index[class] as usize..tables.index[class + 1] as usize;
+                elements += uses.len();
                 for one in &tables.uses[uses] {
                     let element = usize::from(one.element);
                     if self.seen[usize::from(one.rule)][1].done() {
@@ -234,7 +269,7 @@ impl Run<'_> {
                         let before = self.slots[element - 1];
                         if before.sentence != self.sentence
                             || before.end > hit.start
-                            || !near(self.text, before.end, hit.start, one.gap)
+                            || !self.gaps.near(self.text, before.end, hit.start, one.gap)
                         {
                             continue;
                         }
@@ -253,10 +288,13 @@ impl Run<'_> {
                 }
             }
         }
+        self.work.add(Step::Elements, elements);
+        self.work.add(Step::Around, std::mem::take(&mut self.gaps.read) + self.memory.take());
     }
 
     /// Weighs a complete pattern.
     fn complete(&mut self, about: context::About, index: u16, start: usize, end: usize) {
+        self.work.add(Step::Matches, 1);
         let (set, text) = (self.set, self.text);
         let rule = &set.rules[usize::from(index)];
         let seen = &mut self.seen[usize::from(index)];
@@ -274,8 +312,12 @@ impl Run<'_> {
             }
             return;
         }
-        let place = context::Place { text, hits: &self.hits, words: &set.tables.backwards };
-        let factor = context::factor(&place, about, rule, start, end);
+        let place = context::Place { text, hits: &self.hits, tables: &set.tables };
+        let seen = &mut seen[usize::from((self.matters)(start..end))];
+        // One that overlaps the last of its rule may yet make that longer.
+        let joins = self.found.last().is_some_and(|old| old.rule == index && old.end > start);
+        let least = if joins { 0.0 } else { seen.least() };
+        let factor = context::factor(&place, &mut self.memory, about, rule, (start, end), least);
         if factor <= 0.0 {
             return;
         }
@@ -285,7 +327,7 @@ impl Run<'_> {
             && old.factor >= factor
         {
             old.end = old.end.max(end);
-        } else if seen[usize::from((self.matters)(start..end))].takes(factor) {
+        } else if seen.takes(factor) {
             self.found.push(Match { rule: index, start, end, factor });
         }
     }
@@ -307,41 +349,6 @@ fn bounded(text: &str, literal: &Literal, start: usize, end: usize) -> bool {
             Some(byte) if byte.is_ascii() => !(*byte == b'_' || byte.is_ascii_alphanumeric()),
             _ => !text.get(end..).and_then(|tail| tail.chars().next()).is_some_and(word),
         })
-}
-
-/// Whether at most so many words stand between two places, and nothing that separates data.
-fn near(text: &str, from: usize, to: usize, gap: u8) -> bool {
-    let quotes = gap & QUOTES != 0;
-    let gap = usize::from(gap & !QUOTES);
-    if to - from > gap * 18 + 8 {
-        return false;
-    }
-    let mut words = 0;
-    let mut wide = 0;
-    let mut inside = false;
-    let (mut last, mut open) = (b'x', false);
-    for &byte in &text.as_bytes()[from..to] {
-        match byte {
-            b'{' | b'}' | b'|' | b';' => return false,
-            // A quotation begins, or ends again.
-            b'\'' | b'"' | b'`' if last == b' ' => open = true,
-            b'\'' | b'"' | b'`' if open => open = false,
-            0xe3..=0xe9 => {
-                wide += 1;
-                inside = false;
-            }
-            _ => {
-                let word = byte == b'\'' || byte.is_ascii_alphanumeric() || byte >= 0x80;
-                // The rest of a wide character is no word of its own.
-                if word && !inside && !(wide > 0 && (0x80..0xc0).contains(&byte)) {
-                    words += 1;
-                }
-                inside = word;
-            }
-        }
-        last = byte;
-    }
-    (quotes || !open) && words + wide / 2 <= gap
 }
 
 #[cfg(test)]
@@ -383,10 +390,10 @@ mod tests {
             ("'末'", "这是末尾"),
         ] {
             let set = RuleSet::own(&[rule(pattern)]).unwrap();
-            assert_eq!(matches(&set, text, |_| true).len(), 1, "{pattern}");
+            assert_eq!(matches(&set, text, &mut Work::default(), |_| true).len(), 1, "{pattern}");
             assert_eq!(
-                matches(&set, text, |_| true),
-                matches(&without_sieve(&set), text, |_| true),
+                matches(&set, text, &mut Work::default(), |_| true),
+                matches(&without_sieve(&set), text, &mut Work::default(), |_| true),
                 "{pattern}"
             );
         }
@@ -418,7 +425,9 @@ mod tests {
         #[test]
         fn the_sieve_changes_nothing(text in text()) {
             let set = RuleSet::builtin();
-            prop_assert_eq!(matches(&set, &text, |_| true), matches(&without_sieve(&set), &text, |_| true));
+            let mut work = Work::default();
+            let slow = matches(&without_sieve(&set), &text, &mut work, |_| true);
+            prop_assert_eq!(matches(&set, &text, &mut work, |_| true), slow);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) enum Event {
     Stop(usize),
 }
 
-/// Reads a text from a place on, until the answer is to stop.
+/// Reads a text from a place on, in blocks, until the answer to the last end of a sentence in one is to stop.
 pub(crate) fn read(finder: &Finder, text: &[u8], from: usize, mut seen: impl FnMut(Event) -> bool) {
     let mut padded = [0; _];
     let mut at = from;
@@ -57,6 +57,7 @@ impl Block<'_> {
         } else {
             !self.words & bits(block, begins)
         };
+        let mut over = false;
         let mut rest = others;
         if !self.finder.loose().is_empty() {
             rest |= bits(block, |byte| self.finder.special(byte) & LOOSE != 0);
@@ -66,11 +67,13 @@ impl Block<'_> {
             let bit = rest & rest.wrapping_neg();
             rest &= rest - 1;
             let special = self.finder.special(self.window[place]);
-            if special != 0 && self.special(place, special, others & bit != 0, seen) {
-                return true;
+            if special != 0
+                && let Some(stop) = self.special(place, special, others & bit != 0, seen)
+            {
+                over = stop;
             }
         }
-        false
+        over
     }
 
     #[inline]
@@ -107,14 +110,14 @@ impl Block<'_> {
         }
     }
 
-    /// Whether to stop.
+    /// Whether to stop, where a sentence ends.
     fn special(
         &self,
         place: usize,
         special: u8,
         other: bool,
         seen: &mut impl FnMut(Event) -> bool,
-    ) -> bool {
+    ) -> Option<bool> {
         if special & LOOSE != 0 {
             for entry in self.finder.loose() {
                 self.entry(entry, place, seen);
@@ -130,11 +133,10 @@ impl Block<'_> {
                 self.entry(entry, place, seen);
             }
         }
-        special & STOP != 0
-            && self
-                .finder
-                .stop(self.text, self.at + place)
-                .is_some_and(|end| seen(Event::Stop(end)))
+        if special & STOP == 0 {
+            return None;
+        }
+        self.finder.stop(self.text, self.at + place).map(|end| seen(Event::Stop(end)))
     }
 }
 

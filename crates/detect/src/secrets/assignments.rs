@@ -49,8 +49,7 @@ pub(super) fn check(text: &[u8], start: usize, end: usize, found: &mut Vec<Secre
     let read = if quoted { 0 } else { end };
     let tail = &name[back.min(name.len())..];
     // In front of the keyword only whole words count.
-    let named = |part: &str| part.len() > 3 && name.starts_with(part.as_bytes());
-    if HARMLESS.stand_in(tail) || HARMLESS.iter().any(named) {
+    if HARMLESS.stand_in(tail) || HARMLESS.begin(&name, |part| part.len() > 3) {
         return read;
     }
     let password = contains(&name, b"pass") || contains(&name, b"pwd");

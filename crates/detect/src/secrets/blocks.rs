@@ -162,8 +162,8 @@ pub(super) fn pgpass(text: &[u8], end: usize, found: &mut Vec<Secret>) {
     // A colon in the password itself is escaped: anything else has more fields.
     let more = memchr::memchr(b':', password)
         .is_some_and(|colon| colon == 0 || password[colon - 1] != b'\\');
-    let solid = password.len() >= 4 && !more && password.iter().all(u8::is_ascii_graphic);
-    if plain(database) && plain(user) && solid && !is_placeholder(password) && password != user {
+    let solid = || password.len() >= 4 && !more && password.iter().all(u8::is_ascii_graphic);
+    if plain(database) && plain(user) && solid() && !is_placeholder(password) && password != user {
         found.push(secret("pgpass-password", line_end - password.len(), line_end, 0.9));
     }
 }

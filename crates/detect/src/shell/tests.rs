@@ -1,4 +1,5 @@
 use super::*;
+use crate::processor;
 use proptest::prelude::*;
 
 fn lines(text: &str) -> Vec<String> {
@@ -262,7 +263,7 @@ fn what_does_not_parse_gives_its_tokens() {
 #[test]
 fn hostile_sizes_are_bounded() {
     let million = 1 << 20;
-    let start = std::time::Instant::now();
+    let start = processor::time();
     for unit in [
         "(",
         "((",
@@ -311,11 +312,11 @@ fn hostile_sizes_are_bounded() {
         let text = unit.repeat(million / unit.len());
         let parsed = parse(&text);
         assert!(parsed.commands.len() <= MAX_COMMANDS, "{unit}");
-        eprintln!("{unit:?} {:?}", start.elapsed());
     }
     let nested = format!("{}id{}", "$(".repeat(30), ")".repeat(30));
     assert!(parse(&nested).complete);
-    assert!(start.elapsed().as_secs() < 60);
+    let took = processor::time() - start;
+    assert!(took.as_secs() < 60, "{took:?}");
     let long = format!("cat .env;{}", "a ".repeat(million));
     let parsed = parse(&long);
     assert!(!parsed.complete);

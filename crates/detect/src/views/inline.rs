@@ -1,8 +1,8 @@
 //! Escapes undone where they stand: percent, entities, backslashes, quoted-printable, strings
 //! joined from parts.
 
+use super::alphabets::nibble;
 use super::map::{Map, Rewriter};
-use super::pieces::nibble;
 use super::push_new;
 use crate::bitmap;
 use crate::finding::Transform;

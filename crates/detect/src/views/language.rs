@@ -308,32 +308,55 @@ const WORDS: &[&str] = &[
     "you",
     "your",
 ];
-const LONGEST: usize = 13;
+/// Where the words that begin with each letter start; one more at the end.
+const INITIALS: [usize; 27] = {
+    let mut initials = [0; 27];
+    let (mut letter, mut at) = (0_u8, 0);
+    while letter < 27 {
+        while at < WORDS.len() && WORDS[at].as_bytes()[0] < b'a' + letter {
+            at += 1;
+        }
+        initials[letter as usize] = at;
+        letter += 1;
+    }
+    initials
+};
+
+/// The known words that a text begins with.
+fn known(text: &[u8]) -> impl Iterator<Item = usize> {
+    let letter = text.first().map_or(26, |byte| usize::from(byte.wrapping_sub(b'a')).min(26));
+    let words = match INITIALS.get(letter..=letter + 1) {
+        Some(&[from, to]) => &WORDS[from..to],
+        _ => &[],
+    };
+    let second = text.get(1).copied();
+    let begins = move |word: &&&str| {
+        let word = word.as_bytes();
+        (word.len() < 2 || word.get(1).copied() == second) && text.starts_with(word)
+    };
+    words.iter().filter(begins).map(|word| word.len())
+}
 
 /// Joined letters as words, if most of them are words that are known here.
 pub(super) fn split_words(joined: &str) -> Option<String> {
     const LIMIT: usize = 400;
-    let bytes = joined.as_bytes();
-    if bytes.len() < 9 || bytes.len() > LIMIT || !joined.is_ascii() {
+    if joined.len() < 9 || joined.len() > LIMIT || !joined.is_ascii() {
         return None;
     }
+    let lower = joined.to_ascii_lowercase();
+    let bytes = lower.as_bytes();
     // best[i]: the least cost of the first i letters, and the length of the last word.
     let mut best = vec![(u32::MAX, 0_usize); bytes.len() + 1];
     best[0] = (0, 0);
     for at in 0..bytes.len() {
         let cost = best[at].0;
-        for length in 1..=LONGEST.min(bytes.len() - at) {
-            let word = &joined[at..at + length];
-            let known = WORDS.binary_search_by(|known| known.bytes().cmp(lower(word))).is_ok();
-            let step = match (known, length) {
-                (true, _) => 2,
-                (false, 1) => 5,
-                (false, _) => continue,
-            };
+        let mut step = |length: usize, step: u32| {
             if cost + step < best[at + length].0 {
                 best[at + length] = (cost + step, length);
             }
-        }
+        };
+        step(1, 5);
+        known(&bytes[at..]).for_each(|length| step(length, 2));
     }
     let (mut end, mut cuts, mut unknown) = (bytes.len(), Vec::new(), 0);
     while end > 0 {
@@ -349,7 +372,7 @@ pub(super) fn split_words(joined: &str) -> Option<String> {
     for (index, cut) in cuts.iter().rev().enumerate() {
         // Letters of an unknown word stay together.
         let lone = |range: &std::ops::Range<usize>| {
-            range.len() == 1 && WORDS.binary_search(&&joined[range.clone()]).is_err()
+            range.len() == 1 && known(&joined.as_bytes()[range.clone()]).next().is_none()
         };
         let before = (index > 0).then(|| &cuts[cuts.len() - index]);
         if before.is_some_and(|before| !(lone(before) && lone(cut))) {
@@ -360,20 +383,16 @@ pub(super) fn split_words(joined: &str) -> Option<String> {
     Some(out)
 }
 
-fn lower(word: &str) -> impl Iterator<Item = u8> + '_ {
-    word.bytes().map(|byte| byte.to_ascii_lowercase())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn words_are_sorted_and_short_enough() {
+    fn words_are_sorted() {
         for pair in WORDS.windows(2) {
             assert!(pair[0] < pair[1], "{pair:?}");
         }
-        assert!(WORDS.iter().all(|word| word.len() <= LONGEST));
+        assert!(WORDS.iter().all(|word| word.starts_with(|c: char| c.is_ascii_lowercase())));
     }
 
     #[test]

@@ -45,9 +45,9 @@ impl<'s> Leet<'s> {
             start += 1;
         }
         let word = &bytes[start..end];
-        if !(2..=24).contains(&word.len())
-            || !word.iter().any(|byte| !letters_for(*byte).is_empty())
-        {
+        // A bracket alone is a call, not a letter.
+        let sign = |byte: &u8| *byte != b'(' && !letters_for(*byte).is_empty();
+        if !(2..=24).contains(&word.len()) || !word.iter().any(sign) {
             return;
         }
         // Digits behind a word count or number it, as digits before one do.
@@ -126,6 +126,8 @@ pub(super) struct Spaced<'s> {
     broken: bool,
     /// Where the last punctuated word ended.
     row_end: usize,
+    /// Letters that were put together and cut into words.
+    pub(super) read: usize,
 }
 
 impl<'s> Spaced<'s> {
@@ -141,6 +143,7 @@ impl<'s> Spaced<'s> {
             count: 0,
             broken: false,
             row_end: usize::MAX - 1,
+            read: 0,
         }
     }
 
@@ -186,6 +189,7 @@ impl<'s> Spaced<'s> {
     pub(super) fn flush(&mut self) {
         if self.count >= 4 && self.letters.chars().filter(|c| c.is_alphabetic()).count() >= 4 {
             let letters = std::mem::take(&mut self.letters);
+            self.read += 4 * letters.len();
             let split = if self.broken { None } else { split_words(&letters) };
             self.writer.replace(self.start..self.end, split.as_deref().unwrap_or(&letters));
         }
@@ -224,6 +228,7 @@ impl<'s> Spaced<'s> {
         let end = (token.start + letters.len() * 2).saturating_sub(1).min(token.end);
         if letters.bytes().filter(u8::is_ascii_alphabetic).count() >= least {
             self.row_end = token.end;
+            self.read += 4 * letters.len();
             let split = if letters.len() > 12 { split_words(&letters) } else { None };
             self.writer.replace(first..end, split.as_deref().unwrap_or(&letters));
         }
@@ -279,9 +284,10 @@ impl<'s> Joined<'s> {
         Self { source, writer: Rewriter::new(source, budget), word: Vec::new() }
     }
 
-    pub(super) fn token(&mut self, token: Token) {
+    /// A long word; says how much of it was cut into words, in units of other words.
+    pub(super) fn token(&mut self, token: Token) -> usize {
         if token.len() > Self::MOST {
-            return;
+            return 0;
         }
         let bytes = &self.source.as_bytes()[token.range()];
         self.word.clear();
@@ -291,12 +297,15 @@ impl<'s> Joined<'s> {
                 .filter(|byte| !matches!(byte, b'_' | b'-' | b'.'))
                 .map(|byte| FIRST_LETTER[usize::from(*byte)]),
         );
-        if JOINED.stand_in(&self.word)
-            && let Ok(word) = std::str::from_utf8(&self.word)
+        if !JOINED.stand_in(&self.word) {
+            return 0;
+        }
+        if let Ok(word) = std::str::from_utf8(&self.word)
             && let Some(words) = split_words(word)
         {
             self.writer.replace(token.range(), &words);
         }
+        token.len() / 4
     }
 
     pub(super) fn finish(self) -> Option<Undone> {
@@ -350,6 +359,8 @@ pub(super) struct Rot13<'s> {
     rise: Rise,
     stretches: Vec<Range<usize>>,
     writer: Rewriter<'s>,
+    /// Bytes that were looked at closely.
+    read: usize,
 }
 
 impl<'s> Rot13<'s> {
@@ -361,6 +372,7 @@ impl<'s> Rot13<'s> {
             rise: Rise::default(),
             stretches: Vec::new(),
             writer: Rewriter::pieces(source, budget),
+            read: 0,
         };
         // A few words say too little one by one.
         if source.len() <= SHORT {
@@ -379,8 +391,12 @@ impl<'s> Rot13<'s> {
     fn check(&mut self, range: Range<usize>) {
         let bytes = &self.source.as_bytes()[range.clone()];
         let sample = &bytes[..bytes.len().min(SAMPLE)];
+        self.read += 64 + bytes.len();
+        let plain = likeness(sample.iter().copied());
         let turned = likeness(sample.iter().map(|byte| rot13(*byte)));
-        if turned < 3 || turned < likeness(sample.iter().copied()) + 8 {
+        // What is backwards as well is turned around in the next reading.
+        let back = || likeness(sample.iter().rev().map(|byte| rot13(*byte)));
+        if !(turned >= 3 && turned >= plain + 8 || plain < -4 && back() >= 4) {
             return;
         }
         // Only ASCII letters change, and into others: it stays the text that it is.
@@ -388,17 +404,18 @@ impl<'s> Rot13<'s> {
         self.writer.replace(range, &text.unwrap_or_default());
     }
 
-    pub(super) fn finish(mut self, fresh: &Fresh<'_>) -> Option<Undone> {
+    pub(super) fn finish(mut self, fresh: &Fresh<'_>, read: &mut usize) -> Option<Undone> {
         self.stretches.extend(self.rise.finish(Self::LEAST));
         for range in fresh.stretches(std::mem::take(&mut self.stretches)) {
             self.check(range);
         }
+        *read += self.read;
         undone(self.writer, Transform::Rot13)
     }
 }
 
 #[inline]
-fn rot13(byte: u8) -> u8 {
+pub(super) fn rot13(byte: u8) -> u8 {
     static TURNED: [u8; 256] = {
         let mut table = [0; 256];
         let mut byte = 0_u8;
@@ -424,6 +441,8 @@ pub(super) struct Backwards<'s> {
     rise: Rise,
     stretches: Vec<Range<usize>>,
     writer: Rewriter<'s>,
+    /// Bytes that were looked at closely.
+    read: usize,
 }
 
 impl<'s> Backwards<'s> {
@@ -437,6 +456,7 @@ impl<'s> Backwards<'s> {
             rise: Rise::default(),
             stretches: Vec::new(),
             writer: Rewriter::pieces(source, budget),
+            read: 0,
         };
         // A few words say too little one by one.
         if source.len() <= SHORT {
@@ -466,6 +486,7 @@ impl<'s> Backwards<'s> {
     fn check(&mut self, range: Range<usize>) {
         let bytes = &self.source.as_bytes()[range.clone()];
         let sample = &bytes[..bytes.len().min(SAMPLE)];
+        self.read += 64 + 2 * bytes.len();
         let turned = likeness(sample.iter().rev().copied());
         if turned < 4 || turned < likeness(sample.iter().copied()) + 4 {
             return;
@@ -487,11 +508,12 @@ impl<'s> Backwards<'s> {
         self.writer.replace(range, &out);
     }
 
-    pub(super) fn finish(mut self, fresh: &Fresh<'_>) -> Option<Undone> {
+    pub(super) fn finish(mut self, fresh: &Fresh<'_>, read: &mut usize) -> Option<Undone> {
         self.stretches.extend(self.rise.finish(Self::LEAST));
         for range in fresh.stretches(std::mem::take(&mut self.stretches)) {
             self.check(range);
         }
+        *read += self.read;
         undone(self.writer, Transform::Reversed)
     }
 }

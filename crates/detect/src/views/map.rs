@@ -61,6 +61,11 @@ fn narrow(offset: usize) -> u32 {
 }
 
 impl Map {
+    /// Stretches that differ from the source.
+    pub(super) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
     pub(super) fn is_identity(&self) -> bool {
         self.segments.is_empty()
     }

@@ -36,6 +36,8 @@ pub(super) struct Normal<'t> {
     pub(super) hidden: Vec<(Range<usize>, HiddenKind, String)>,
     /// All that could be read of it, by the way it was hidden.
     pub(super) read: Vec<Undone>,
+    /// Characters and stretches that were looked at one by one, and the bytes of those.
+    pub(super) steps: [usize; 2],
 }
 
 /// Brings a text into normal form.
@@ -47,6 +49,7 @@ pub(super) fn normalise(text: &str) -> Normal<'_> {
             undone: Vec::new(),
             hidden: Vec::new(),
             read: Vec::new(),
+            steps: [0; 2],
         };
     }
     let mut folder = Folder::new(text);
@@ -57,9 +60,11 @@ pub(super) fn normalise(text: &str) -> Normal<'_> {
         undone: folder.undone,
         hidden: folder.hidden,
         read: folder.read,
+        steps: folder.steps,
     };
     let map = folder.map;
     if folder.confusable {
+        normal.steps[1] += normal.text.len();
         let folded = confusable::fold(&normal.text);
         if folded.replaced {
             push_new(&mut normal.undone, Transform::Confusable);
@@ -134,6 +139,7 @@ struct Folder<'t> {
     confusable: bool,
     /// Room for one cluster.
     folded: String,
+    steps: [usize; 2],
 }
 
 impl<'t> Folder<'t> {
@@ -150,6 +156,7 @@ impl<'t> Folder<'t> {
             overridden: 0,
             confusable: false,
             folded: String::new(),
+            steps: [0; 2],
         }
     }
 
@@ -157,6 +164,7 @@ impl<'t> Folder<'t> {
         let bytes = self.text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
+            self.steps[0] += 1;
             let special = bytes[at] >= 0x80 || self.repeats_space(bytes[at]);
             let end = if special { at } else { clean_prefix(bytes, at) };
             if end > at {
@@ -172,12 +180,14 @@ impl<'t> Folder<'t> {
                 at = end;
             }
             let Some(character) = self.text[at..].chars().next() else { break };
-            at = match character {
+            let next = match character {
                 '\u{1b}' => self.terminal(at),
                 ' ' | '\t' | '\r' | '\n' | '\u{b}' | '\u{c}' => self.space(at, character),
                 '\0'..='\u{1f}' | '\u{7f}' => self.drop_run(at + 1),
                 _ => self.unicode(at, character),
             };
+            self.steps[1] += next - at;
+            at = next;
         }
     }
 

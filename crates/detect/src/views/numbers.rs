@@ -1,20 +1,21 @@
-//! Text written as numbers: `69 67 6e`, `0x69,0x67`, `105 103 110`, `01101001 01100111`.
+//! Text written as numbers: `69 67 6e`, `0x69,0x67`, `105 103 110`, `01101001 01100111`, `151 147`.
 
+use super::alphabets::nibble;
 use super::language::{reads_like_language, text_of};
-use super::pieces::{Pieces, nibble};
+use super::pieces::Pieces;
 use super::survey::Token;
 use crate::finding::Transform;
 
 /// Fewer numbers than this say nothing.
 const MIN_NUMBERS: usize = 6;
 
-/// A row of numbers, read in three ways at once until only one fits.
+/// A row of numbers, read in four ways at once until only one fits.
 #[derive(Debug)]
 pub(super) struct Numbers<'s> {
     source: &'s str,
     start: usize,
     end: usize,
-    readings: [Option<Vec<u8>>; 3],
+    readings: [Option<Vec<u8>>; 4],
     count: usize,
 }
 
@@ -34,7 +35,7 @@ impl<'s> Numbers<'s> {
         let text = &self.source[token.range()];
         for part in text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty())
         {
-            let values = [hexadecimal(part), decimal(part), binary(part)];
+            let values = [hexadecimal(part), decimal(part), binary(part), octal(part)];
             if values.iter().all(Option::is_none) {
                 self.flush(pieces);
                 continue;
@@ -57,7 +58,7 @@ impl<'s> Numbers<'s> {
         }
     }
 
-    fn fits(&self, values: &[Option<u8>; 3]) -> bool {
+    fn fits(&self, values: &[Option<u8>; 4]) -> bool {
         self.readings
             .iter()
             .zip(values)
@@ -96,4 +97,8 @@ fn decimal(part: &str) -> Option<u8> {
 
 fn binary(part: &str) -> Option<u8> {
     (matches!(part.len(), 7 | 8)).then(|| u8::from_str_radix(part, 2).ok()).flatten()
+}
+
+fn octal(part: &str) -> Option<u8> {
+    (part.len() == 3).then(|| u8::from_str_radix(part, 8).ok()).flatten()
 }

@@ -1,5 +1,6 @@
 //! One pass over the words of a text that notices what is worth another reading.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,9 +9,10 @@ use super::language::ROT13_GAIN;
 use super::letters::{Accents, Backwards, Joined, Leet, Rot13, Spaced};
 use super::map::Map;
 use super::numbers::Numbers;
-use super::pieces::Pieces;
+use super::pieces::{Pieces, is_odd};
 use super::{inline, markup};
 use crate::bitmap::{BLOCK, bits};
+use crate::work::{Step, Work};
 
 /// What a byte can be part of.
 const LOWER: u16 = 1;
@@ -155,24 +157,27 @@ fn gain(token: Token, sum: u64) -> i32 {
 }
 
 /// What a reading has that the one it was made of had not.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Fresh<'s> {
     /// Back to the text before it was brought into normal form.
     own: &'s [Arc<Map>],
     /// How that was made; `None` for the text itself.
     made: Option<&'s Map>,
+    /// How often it was asked.
+    looked: Cell<usize>,
 }
 
 impl<'s> Fresh<'s> {
     /// `maps` lead back, last step first; so many of them belong to bringing it into normal form.
     pub(super) fn new(maps: &'s [Arc<Map>], own: usize) -> Self {
         let (own, rest) = maps.split_at(own.min(maps.len()));
-        Self { own, made: rest.first().map(|map| &**map) }
+        Self { own, made: rest.first().map(|map| &**map), looked: Cell::new(0) }
     }
 
     /// Whether anything in a range is new. What is not was looked at before.
     pub(super) fn touches(&self, range: &Range<usize>) -> bool {
         let Some(made) = self.made else { return true };
+        self.looked.update(|count| count + 1);
         let range = self.own.iter().fold(range.clone(), |range, map| map.source(range));
         made.altered(range)
     }
@@ -186,8 +191,14 @@ impl<'s> Fresh<'s> {
 /// All other readings of a text in normal form that there is a reason for.
 ///
 /// `maps` lead back to the text before spaces were folded, where a wide gap still parts words.
-pub(super) fn survey(source: &str, fresh: Fresh<'_>, budget: usize) -> (Vec<Undone>, bool) {
+pub(super) fn survey(
+    source: &str,
+    fresh: Fresh<'_>,
+    budget: usize,
+    work: &mut Work,
+) -> (Vec<Undone>, bool) {
     let maps = fresh.own;
+    let pass = if fresh.made.is_none() { Pass::Both } else { Pass::Letters };
     let mut survey = Survey {
         source,
         fresh,
@@ -200,8 +211,9 @@ pub(super) fn survey(source: &str, fresh: Fresh<'_>, budget: usize) -> (Vec<Undo
         rot13: Rot13::new(source, budget),
         backwards: Backwards::new(source, budget),
         all: 0,
-        pass: if fresh.made.is_none() { Pass::Both } else { Pass::Letters },
+        pass,
         wanted: false,
+        work,
     };
     survey.tokens();
     // Where a piece is new, it may belong together with others that are not.
@@ -235,6 +247,7 @@ struct Survey<'s> {
     pass: Pass,
     /// Whether a piece was passed over that is new.
     wanted: bool,
+    work: &'s mut Work,
 }
 
 impl<'s> Survey<'s> {
@@ -242,6 +255,7 @@ impl<'s> Survey<'s> {
     /// what stands between them, and bits for white space, which say where the words are.
     fn tokens(&mut self) {
         let bytes = self.source.as_bytes();
+        self.work.add(Step::Surveyed, bytes.len());
         let (mut from, mut total) = (0, 0_u64);
         // Of the word that is not over yet: where it starts, and the sum before it.
         let mut open: Option<(usize, u64)> = None;
@@ -298,7 +312,10 @@ impl<'s> Survey<'s> {
         let others = sum & (0xff << UPPERS | 0xff << DIGITS | 0xff << OTHERS);
         let plain = others
             == u64::from(first.is_ascii_uppercase()) << UPPERS | u64::from(is_stop(last)) << OTHERS;
-        let open = self.spaced.open() | self.numbers.open() | self.pieces.pending();
+        let open = self.spaced.open()
+            | self.numbers.open()
+            | self.pieces.pending()
+            | self.pieces.grouped();
         if !plain | open | !(2..12).contains(&token.len()) {
             return false;
         }
@@ -312,8 +329,10 @@ impl<'s> Survey<'s> {
     /// Takes in any word; what its bytes add up to.
     #[inline(never)]
     fn token(&mut self, token: Token, sum: u64) {
+        self.work.add(Step::Words, 1);
         let (mut flags, mut gain) = (0, 0);
         if token.len() > SUMMED || sum >> OTHERS != 0 {
+            self.work.add(Step::WordBytes, token.len());
             for byte in &self.source.as_bytes()[token.range()] {
                 flags |= CLASS[usize::from(*byte)];
                 gain += i32::from(GAIN[usize::from(*byte)]);
@@ -332,10 +351,7 @@ impl<'s> Survey<'s> {
         }
         let bytes = &self.source.as_bytes()[token.range()];
         let plain = flags & OTHER_SIGN == 0;
-        let odd = plain
-            && flags & LETTER == LETTER
-            && token.len() >= 4
-            && bytes[1..].iter().any(u8::is_ascii_uppercase);
+        let odd = plain && flags & LETTER == LETTER && token.len() >= 4 && is_odd(bytes);
         if self.pass == Pass::Letters {
             let piece = odd || flags & DIGIT != 0 || token.len() >= 12;
             self.wanted |= piece && self.fresh.touches(&token.range());
@@ -348,9 +364,12 @@ impl<'s> Survey<'s> {
             self.numbers.flush(&mut self.pieces);
         }
         if token.len() >= 12 || self.pieces.pending() {
+            self.pieces.flush_row();
             self.pieces.token(token.range(), plain);
-        } else if odd {
-            self.pieces.short(token.range());
+        } else if plain && (token.len() >= 4 || self.pieces.grouped()) {
+            self.pieces.short(token.range(), !odd && flags & DIGIT == 0);
+        } else if self.pieces.grouped() {
+            self.pieces.flush_row();
         }
     }
 
@@ -368,14 +387,16 @@ impl<'s> Survey<'s> {
         if words {
             self.backwards.token(token, bytes[0], bytes[bytes.len() - 1]);
             if token.len() >= Joined::LEAST && self.fresh.touches(&token.range()) {
-                self.joined.token(token);
+                self.work.add(Step::Disguises, 1 + self.joined.token(token));
             }
         }
         // With other disguises undone first, the letters are there: only what is new is left.
         if flags & LEET_SIGN != 0 && words && self.fresh.touches(&token.range()) {
+            self.work.add(Step::Disguises, 1);
             self.leet.token(token);
         }
         if token.len() >= 3 && words && flags & (OTHER_SIGN | BASE64_SIGN | ESCAPE) != 0 {
+            self.work.add(Step::Disguises, 1);
             self.spaced.punctuated(token);
         }
         if high && words {
@@ -394,13 +415,17 @@ impl<'s> Survey<'s> {
             found.extend(markup::strip(source, budget));
         }
         self.pieces.flush();
-        let truncated = self.pieces.truncated;
+        self.pieces.flush_row();
+        self.work.add(Step::Decoded, self.pieces.read);
+        let truncated = self.pieces.truncated();
         found.extend(self.pieces.finish());
+        self.spaced.flush();
+        let mut turned = self.spaced.read;
         found.extend(self.spaced.finish());
         found.extend(self.joined.finish());
         found.extend(self.leet.finish());
-        found.extend(self.rot13.finish(&self.fresh));
-        found.extend(self.backwards.finish(&self.fresh));
+        found.extend(self.rot13.finish(&self.fresh, &mut turned));
+        found.extend(self.backwards.finish(&self.fresh, &mut turned));
         if self.all & QUOTE != 0 {
             found.extend(inline::concatenate(source, budget));
         }
@@ -408,6 +433,12 @@ impl<'s> Survey<'s> {
             found.extend(inline::hyphens(source, budget));
         }
         found.extend(self.accents.finish());
+        self.work.add(Step::Turned, turned);
+        self.work.add(Step::Looked, self.fresh.looked.get());
+        for (_, text, map) in &found {
+            self.work.add(Step::Written, text.len());
+            self.work.add(Step::Edits, map.len());
+        }
         (found, truncated)
     }
 }

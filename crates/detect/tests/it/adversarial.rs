@@ -8,23 +8,22 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use wardkeep_detect::finding::Channel;
 use wardkeep_detect::scan::Detector;
+
+use crate::processor;
 
 #[path = "../../benches/scan/texts.rs"]
 mod texts;
 
+mod mixes;
+
 /// The best of several runs, in time on the processor: other work on the machine only ever adds.
 fn time(detector: &Detector, text: &str, runs: usize) -> Duration {
-    let now = || {
-        let now = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
-    };
     let run = || {
-        let began = now();
+        let began = processor::time();
         black_box(detector.scan(black_box(text), Channel::ToolOutput));
-        now() - began
+        processor::time() - began
     };
     (0..runs).map(|_| run()).min().unwrap_or_default()
 }
@@ -101,6 +100,40 @@ fn twice_the_text_takes_twice_the_time() {
         }
     }
     assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+/// Mixes of the slow texts and of what rules and formats begin with; `WARDKEEP_MIXES` is where to begin, and how
+/// many: `1000+500`.
+#[test]
+#[ignore = "takes minutes, and a release build"]
+fn no_mix_is_ten_times_slower() {
+    let mixes = std::env::var("WARDKEEP_MIXES").unwrap_or_else(|_| "1+1000".to_owned());
+    let (first, count) = mixes.split_once('+').unwrap();
+    let (first, count): (u64, u64) = (first.parse().unwrap(), count.parse().unwrap());
+    let detector = Detector::new();
+    let pieces = mixes::pieces();
+    let clean = texts::fill(texts::ORDINARY[0].1, 1 << 20);
+    let mut base = time(&detector, &clean, 20);
+    let mut found = Vec::new();
+    for seed in first..first + count {
+        let unit = mixes::mix(&pieces, seed);
+        let text = texts::fill(&unit, 1 << 20);
+        let mut best = time(&detector, &text, 1);
+        for _ in 0..6 {
+            if best.as_secs_f64() <= 10.0 * base.as_secs_f64() {
+                break;
+            }
+            base = base.min(time(&detector, &clean, 4));
+            best = best.min(time(&detector, &text, 3));
+        }
+        let ratio = best.as_secs_f64() / base.as_secs_f64();
+        if ratio > 10.0 {
+            let line = format!("{seed}: {ratio:.1}× {unit:?}");
+            let _gone = writeln!(std::io::stderr(), "{line}");
+            found.push(line);
+        }
+    }
+    assert!(found.is_empty(), "{} of {count}\n{}", found.len(), found.join("\n"));
 }
 
 #[test]

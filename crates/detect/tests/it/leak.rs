@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use wardkeep_detect::finding::{Category, Scan, Transform, Verdict};
+use wardkeep_detect::finding::{Category, Channel, Scan, Transform, Verdict};
 use wardkeep_detect::leak::{Canary, OutputGuard, PromptProfile, StreamGuard};
+use wardkeep_detect::scan::Detector;
 
 mod hostile;
 mod streams;
@@ -119,28 +120,35 @@ fn skip(what: &str, test: &str) {
 }
 
 #[test]
-fn zeroleaks_outputs() {
+fn zeroleaks() {
     let Some(path) = shared_file("data/zeroleaks.jsonl") else {
-        return skip("shared/data/zeroleaks.jsonl", "leak::zeroleaks_outputs");
+        return skip("shared/data/zeroleaks.jsonl", "leak::zeroleaks");
     };
-    let guard = OutputGuard::new();
-    let (mut leaked, mut clean) = (0, 0);
+    let (guard, detector) = (OutputGuard::new(), Detector::new());
+    let (mut attacks, mut leaked, mut clean) = (0, 0, 0);
+    let mut missed = Vec::new();
     for line in fs::read_to_string(path).unwrap().lines() {
         let row: Value = serde_json::from_str(line).unwrap();
-        let verdict = guard.check(row["text"].as_str().unwrap()).verdict;
+        let text = row["text"].as_str().unwrap();
         match row["label"].as_str().unwrap() {
             "leaked_output" => {
                 leaked += 1;
-                assert_ne!(verdict, Verdict::Clean, "{}", row["id"]);
+                assert_ne!(guard.check(text).verdict, Verdict::Clean, "{}", row["id"]);
             }
             "clean_output" => {
                 clean += 1;
-                assert_eq!(verdict, Verdict::Clean, "{}", row["id"]);
+                assert_eq!(guard.check(text).verdict, Verdict::Clean, "{}", row["id"]);
             }
-            _ => {}
+            _ => {
+                attacks += 1;
+                if !flagged(&detector.scan(text, Channel::User)) {
+                    missed.push(row["id"].to_string());
+                }
+            }
         }
     }
-    assert_eq!((leaked, clean), (11, 1));
+    assert_eq!((attacks, leaked, clean), (36, 11, 1));
+    assert!(missed.len() <= 2, "{missed:?}");
 }
 
 fn rot13(text: &str) -> String {

@@ -9,6 +9,9 @@ mod exhaustion;
 #[cfg(test)]
 mod leak;
 #[cfg(test)]
+#[path = "../../src/processor.rs"]
+mod processor;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod scan;

@@ -17,6 +17,9 @@ mod network;
 #[cfg(test)]
 mod own_rules;
 #[cfg(test)]
+#[path = "../../src/processor.rs"]
+mod processor;
+#[cfg(test)]
 mod prompts;
 #[cfg(test)]
 mod rules;

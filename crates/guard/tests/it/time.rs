@@ -3,7 +3,6 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use wardkeep_detect::finding::Channel;
 use wardkeep_detect::scan::Detector;
 use wardkeep_evidence::hash::RecordId;
@@ -11,17 +10,15 @@ use wardkeep_guard::conversation::Conversation;
 use wardkeep_guard::overlap::{Sketch, Sketches};
 use wardkeep_guard::taint::Taint;
 
+use crate::processor;
+
 const KEY: [u8; 32] = [3; 32];
 
 /// Time on the processor: other work on the machine only ever adds.
 fn time(mut run: impl FnMut()) -> Duration {
-    let now = || {
-        let now = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
-    };
-    let began = now();
+    let began = processor::time();
     run();
-    now() - began
+    processor::time() - began
 }
 
 fn is_linear(name: &str, run: impl Fn(usize)) -> Result<(), String> {
