@@ -25,8 +25,6 @@ mod heaviest;
 const LEAST: f32 = 0.15;
 /// What encoded text that was not decoded counts for.
 const LIMITS: f32 = 0.25;
-/// The same where the text is made so that reading all of it takes too long: enough to be suspicious.
-const EXHAUSTED: f32 = 0.5;
 /// What a rule that matched under an encoding counts for in addition.
 const ENCODED: f32 = 0.3;
 
@@ -147,7 +145,6 @@ impl Detector {
             }
         });
         views.truncated |= addresses;
-        views.exhausted |= addresses;
         hidden(&views, &mut findings);
         limits(&views, text, &mut findings);
         for finding in others.finish() {
@@ -298,18 +295,13 @@ fn has_canary(text: &str, span: Span) -> bool {
 fn limits(views: &Views<'_>, text: &str, findings: &mut Heaviest) {
     if views.truncated {
         let span = Span { start: 0, end: text.len() };
-        let (weight, reason) = if views.exhausted {
-            (EXHAUSTED, "So much here is disguised or odd that not all of it was read.")
-        } else {
-            (LIMITS, "More is encoded here than was decoded.")
-        };
-        findings.add("decode.limits", weight, span, || Finding {
+        findings.add("decode.limits", LIMITS, span, || Finding {
             rule: Cow::Borrowed("decode.limits"),
             category: Category::EncodedPayload,
-            weight,
+            weight: LIMITS,
             span,
             path: Vec::new(),
-            reason: Cow::Borrowed(reason),
+            reason: Cow::Borrowed("More is encoded or odd here than was read."),
         });
     }
 }

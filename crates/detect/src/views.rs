@@ -147,8 +147,6 @@ pub struct Views<'a> {
     pub hidden: Vec<Hidden>,
     /// Whether a limit kept something from being read.
     pub truncated: bool,
-    /// Whether that was because the text makes more work than any ordinary one of its length.
-    pub exhausted: bool,
 }
 
 /// Reads a text in every way that there is a reason for.
@@ -175,12 +173,7 @@ pub(crate) fn read<'a>(
         look: &mut look,
         seen: HashSet::new(),
         queue: Vec::new(),
-        out: Views {
-            views: Vec::new(),
-            hidden: Vec::new(),
-            truncated: scanned.len() < text.len(),
-            exhausted: false,
-        },
+        out: Views { views: Vec::new(), hidden: Vec::new(), truncated: scanned.len() < text.len() },
     };
     reader.add(Cow::Borrowed(scanned), Vec::new(), Vec::new(), 0);
     let mut next = 0;
@@ -255,7 +248,7 @@ impl<'a> Reader<'a, '_> {
         }
         let (size, before) = (raw.len(), self.effort.work.cost_of_reading());
         if !first && !self.effort.allows(size, LOOK) {
-            self.exhaust();
+            self.out.truncated = true;
             return;
         }
         let (cased, own_maps, undone, hidden, read, steps) = match raw {
@@ -306,16 +299,11 @@ impl<'a> Reader<'a, '_> {
             // Whatever it took: the text itself is read to its end.
             self.effort.work.limit(self.original.len());
         } else if !self.effort.work.allows(0) {
-            self.exhaust();
+            self.out.truncated = true;
         }
         if depth < self.limits.max_depth && self.out.views.len() < self.limits.max_views {
             self.queue.push(Node { cased, maps: all, own, path: full, depth, hidden: read });
         }
-    }
-
-    fn exhaust(&mut self) {
-        self.out.truncated = true;
-        self.out.exhausted = true;
     }
 
     /// Notes what was hidden.
@@ -342,7 +330,7 @@ impl<'a> Reader<'a, '_> {
             self.child(&path, kinds, text, map, &maps[own..], depth);
         }
         if index > 0 && !self.effort.allows(cased.len(), SURVEY) {
-            self.exhaust();
+            self.out.truncated = true;
             return;
         }
         let before = self.effort.work.cost_of_reading();

@@ -84,11 +84,8 @@ fn an_encoded_attack_behind_decoys_is_found() {
                 .findings
                 .iter()
                 .any(|one| one.span.start >= decoy.len() && !one.path.is_empty());
-            // Where the decoys themselves are blocked, they may be all that is reported; and what makes too much
-            // work to be read is not clean.
-            let told = scan.findings.iter().any(|one| one.rule == "decode.limits")
-                && scan.verdict != Verdict::Clean;
-            if !found && !told && scan.verdict != Verdict::Block {
+            // Where the decoys themselves are blocked, they may be all that is reported.
+            if !found && scan.verdict != Verdict::Block {
                 missed.push(format!("{how} behind {name}: {} {:.2}", scan.verdict, scan.score));
             }
         }
