@@ -220,14 +220,26 @@ impl Bench {
         Ok((leaf, folder))
     }
 
-    /// Makes what was made durable.
-    pub(crate) fn flush(&self, made: &[&Made], steps: &dyn Steps) -> io::Result<()> {
-        const MANY: usize = 16;
+    /// More files than these are flushed with all of their file system, which is faster.
+    pub(crate) const MANY: usize = 16;
+
+    /// Makes what was made durable; more than [`Self::MANY`] stand for all that there are.
+    pub(crate) fn flush(&self, made: &[Made], steps: &dyn Steps) -> io::Result<()> {
         steps.step("flush the files");
-        if made.len() > MANY {
+        if made.len() > Self::MANY {
             return Ok(rustix::fs::syncfs(&self.folder)?);
         }
         made.iter().try_for_each(|made| made.file.sync_all())
+    }
+
+    /// Opens again what was made.
+    pub(crate) fn reopen(&self, leaf: String, id: (u64, u64)) -> io::Result<Made> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.folder, &leaf, flags, Mode::empty())?);
+        if Look::of(&fstat(&file)?).id != id {
+            return Err(io::Error::other("another file lies in its place"));
+        }
+        Ok(Made { leaf, file, id })
     }
 
     /// What lies here under a name.

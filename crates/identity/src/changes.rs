@@ -268,15 +268,8 @@ impl Workspace<'_> {
             };
             changes.insert(name.clone(), change);
         }
-        let mut in_place = Vec::new();
         for (name, old) in record.baseline.iter() {
-            if old.tier != Tier::Protect || staging.has(name) {
-                continue;
-            }
-            if staging.folders.contains(name) {
-                let why = "a folder stands in its place".to_owned();
-                in_place.push(Refused { name: name.clone(), why });
-            } else {
+            if old.tier == Tier::Protect && !staging.has(name) {
                 let change = Change {
                     name: name.clone(),
                     kind: ChangeKind::Deleted,
@@ -305,7 +298,6 @@ impl Workspace<'_> {
             });
         }
         let mut refused = staging.refused;
-        refused.extend(in_place);
         refused.extend(standing.refused);
         refused.sort_by(|one, other| one.name.cmp(&other.name));
         let changes = changes.into_values().collect();

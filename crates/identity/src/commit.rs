@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, fsync, openat};
+use rustix::io::Errno;
 use wardkeep_evidence::hash::{BlobHash, sha256};
 
 pub use self::recover::Recovered;
@@ -18,7 +19,7 @@ use crate::level::Holder;
 use crate::name::Name;
 use crate::quarantine::{Kept, Quarantine};
 use crate::slot::{Slot, Way};
-use crate::tree::{Kind, Look, read_whole};
+use crate::tree::{Kind, read_whole};
 use crate::workspace::{INTENT, Record, Workspace};
 
 /// What is to be done, written down before it is.
@@ -103,8 +104,8 @@ pub struct Left {
 /// What was put in a place, and what came out.
 struct Placed<'a> {
     step: &'a Step,
-    slot: Slot,
-    made: Option<Made>,
+    /// Device and inode of what was put in.
+    id: Option<(u64, u64)>,
     out: Option<String>,
 }
 
@@ -177,9 +178,9 @@ impl Workspace<'_> {
         }
         for placed in placed {
             if let Some(out) = &placed.out {
-                let known = placed.step.known();
-                let taken = quarantine.take(&bench, out, &placed.slot.name, &known);
-                left(&mut done.left, &placed.slot.name, taken);
+                let Step { name, .. } = placed.step;
+                let taken = quarantine.take(&bench, out, name, &placed.step.known());
+                left(&mut done.left, name, taken);
             }
         }
         done.left.extend(self.restage(intent, record, &bench, &quarantine));
@@ -204,18 +205,26 @@ impl Workspace<'_> {
         quarantine: &Quarantine<'_>,
         placed: &mut Vec<Placed<'a>>,
     ) -> Result<()> {
-        let mut made = Vec::with_capacity(steps.len());
+        let mut waiting = Vec::with_capacity(steps.len());
+        let mut few = Vec::new();
         for step in steps {
-            made.push(self.make(bench, &step.name, step.put)?);
+            let made = self.make(bench, &step.name, step.put)?;
+            waiting.push(made.as_ref().map(|made| (made.leaf.clone(), made.id)));
+            // A process has not as many handles as there can be files.
+            few.extend(made.filter(|_| few.len() <= Bench::MANY));
         }
-        let files: Vec<&Made> = made.iter().flatten().collect();
         bench
-            .flush(&files, self.steps)
+            .flush(&few, self.steps)
             .map_err(|error| IdentityError::io("flush", "the new files", error))?;
-        for (step, made) in steps.iter().zip(made) {
+        drop(few);
+        for (step, waiting) in steps.iter().zip(waiting) {
             if step.put == Put::Leave {
                 continue;
             }
+            let made = waiting
+                .map(|(leaf, id)| bench.reopen(leaf, id))
+                .transpose()
+                .map_err(|error| IdentityError::io("write", &step.name, error))?;
             let way = match (&step.expect, made.is_some()) {
                 (_, false) => Way::Keep,
                 (Expect::Anything, true) => Way::Mend(&record.tiers, quarantine),
@@ -227,25 +236,31 @@ impl Workspace<'_> {
                 Some(made) => self.exchange(bench, &made.leaf, &slot)?,
                 None => self.take_out(bench, &slot)?,
             };
-            placed.push(Placed { step, slot, made, out });
+            let id = made.as_ref().map(|made| made.id);
+            placed.push(Placed { step, id, out: out.clone() });
             self.steps.step("replaced");
-            if let Some(last) = placed.last() {
-                self.check(bench, last)?;
-            }
+            self.check(bench, step, &slot, made.as_ref(), out.as_deref())?;
         }
-        self.flush_folders(placed.iter().map(|placed| &placed.slot))
+        self.flush_folders(placed)
     }
 
     /// What came out is what may, and what was put in is there.
-    fn check(&self, bench: &Bench, placed: &Placed<'_>) -> Result<()> {
-        if let (Expect::Only(hashes), Some(out)) = (&placed.step.expect, &placed.out)
+    fn check(
+        &self,
+        bench: &Bench,
+        step: &Step,
+        slot: &Slot,
+        made: Option<&Made>,
+        out: Option<&str>,
+    ) -> Result<()> {
+        if let (Expect::Only(hashes), Some(out)) = (&step.expect, out)
             && !self.hash_on(bench, out).is_some_and(|hash| hashes.contains(&hash))
         {
-            return Err(IdentityError::Drifted { name: placed.slot.name.clone() });
+            return Err(IdentityError::Drifted { name: step.name.clone() });
         }
-        if let Some(made) = &placed.made {
-            let held = matches!(placed.step.put, Put::File { holder: Holder::Protect, .. });
-            self.settle_in(&self.root, &placed.slot, made, held)?;
+        if let Some(made) = made {
+            let held = matches!(step.put, Put::File { holder: Holder::Protect, .. });
+            self.settle_in(&self.root, slot, made, held)?;
         }
         Ok(())
     }
@@ -326,30 +341,33 @@ impl Workspace<'_> {
             steps.iter().filter(undone).map(|step| (step, step.back)).collect();
         self.settle(&backs, record, bench, quarantine)?;
         for (placed, out) in outs {
-            quarantine.take(bench, &out, &placed.slot.name, &placed.step.known())?;
+            quarantine.take(bench, &out, &placed.step.name, &placed.step.known())?;
         }
-        self.flush_folders(placed.iter().map(|placed| &placed.slot))
+        self.flush_folders(&placed)
     }
 
     /// Takes away a file that was not there before; what another put there since is not ours.
     fn undo_new(&self, placed: &Placed<'_>, bench: &Bench) -> Result<Option<String>> {
         self.steps.step("take the file back");
-        let slot = &placed.slot;
-        let ours = |look: Look| placed.made.as_ref().is_some_and(|made| made.id == look.id);
-        match (&placed.out, slot.look().is_some_and(ours)) {
-            (Some(stood), true) => self.exchange(bench, stood, slot),
-            (None, true) => self.take_out(bench, slot),
+        let slot = self.slot(&self.root, bench, &placed.step.name, &Way::Keep)?;
+        let Some(slot) = slot else { return Ok(placed.out.clone()) };
+        let ours = slot.look().is_some_and(|look| placed.id == Some(look.id));
+        match (&placed.out, ours) {
+            (Some(stood), true) => self.exchange(bench, stood, &slot),
+            (None, true) => self.take_out(bench, &slot),
             (out, false) => Ok(out.clone()),
         }
     }
 
-    fn flush_folders<'b>(&self, slots: impl Iterator<Item = &'b Slot>) -> Result<()> {
+    /// Makes names durable. A folder that is gone has none.
+    fn flush_folders(&self, placed: &[Placed<'_>]) -> Result<()> {
         self.steps.step("flush the folders");
-        let mut flushed = BTreeSet::new();
-        for slot in slots {
-            if flushed.insert(slot.name.parent()) {
-                slot.flush()
-                    .map_err(|error| IdentityError::io("flush the folder of", &slot.name, error))?;
+        let folders: BTreeSet<Option<Name>> =
+            placed.iter().map(|placed| placed.step.name.parent()).collect();
+        for folder in folders {
+            match self.root.folder(folder.as_ref()).and_then(fsync) {
+                Ok(()) | Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {}
+                Err(errno) => return Err(IdentityError::io("flush", "a folder", errno)),
             }
         }
         Ok(())

@@ -69,7 +69,7 @@ struct Inner {
     folder: Option<Folder>,
     kept: Vec<Kept>,
     /// Copies that are not durable yet, and what they are copies of.
-    copies: Vec<(File, String)>,
+    copies: Vec<(Option<File>, String)>,
 }
 
 struct Folder {
@@ -125,6 +125,8 @@ impl<'a> Quarantine<'a> {
                 copy.write_all(&bytes)?;
                 kept.hash = Some(hash);
                 kept.at = format!("{}/{number}", folder.path);
+                // A process has not as many handles as there can be files.
+                let copy = (inner.copies.len() < MANY).then_some(copy);
                 inner.copies.push((copy, leaf.to_owned()));
                 self.note(&mut inner, kept)
             }
@@ -196,7 +198,11 @@ impl<'a> Quarantine<'a> {
             let flushed = if inner.copies.len() > MANY {
                 syncfs(&folder.handle).map_err(io::Error::from)
             } else {
-                inner.copies.iter().try_for_each(|(copy, _)| copy.sync_all())
+                inner
+                    .copies
+                    .iter()
+                    .filter_map(|(copy, _)| copy.as_ref())
+                    .try_for_each(File::sync_all)
             };
             flushed
                 .and_then(|()| folder.list.sync_all())

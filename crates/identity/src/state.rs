@@ -3,8 +3,6 @@
 pub(crate) mod cache;
 mod drift;
 
-use std::collections::BTreeMap;
-
 use wardkeep_evidence::hash::BlobHash;
 
 use self::cache::{Cache, Cached, Trust};
@@ -13,6 +11,7 @@ use crate::baseline::Entry;
 use crate::config::Tier;
 use crate::error::Result;
 use crate::level::{Holder, Level};
+use crate::lock::Lock;
 use crate::name::Name;
 use crate::parallel::each;
 use crate::tree::{Found, Hold, Kind, Limits, Look, Unread, walk};
@@ -133,25 +132,22 @@ impl Workspace<'_> {
         let hold = Hold { tiers: Some(&record.tiers), limits: self.limits, progress };
         let walk = walk(&self.root, &hold)?;
         let hashes = self.hashes(&walk.found, closely);
-        let mut found: BTreeMap<&Name, (&Found, Option<&Seen>)> = BTreeMap::new();
-        for (at, one) in walk.found.iter().enumerate() {
-            found.insert(&one.name, (one, hashes.get(at).and_then(Option::as_ref)));
-        }
+        let judge = Judge { level: self.level, limits: self.limits };
         let mut files = Vec::with_capacity(walk.found.len());
-        for (name, entry) in record.baseline.iter() {
-            if !found.contains_key(name) {
+        // Both are in order.
+        let mut approved = record.baseline.iter().peekable();
+        for (one, seen) in walk.found.iter().zip(&hashes) {
+            while let Some((name, entry)) = approved.next_if(|(name, _)| **name < one.name) {
                 files.push(self.absent(name, entry));
             }
-        }
-        let judge = Judge { level: self.level, limits: self.limits };
-        for (name, (one, seen)) in found {
-            let entry = record.baseline.entry(name);
+            let entry = approved.next_if(|(name, _)| **name == one.name).map(|(_, entry)| entry);
             files.extend(match one.look.kind {
                 Kind::Folder if entry.is_none() => judge.folder(one),
-                _ => one.tier.map(|tier| judge.file(one, tier, entry, seen)),
+                _ => one.tier.map(|tier| judge.file(one, tier, entry, seen.as_ref())),
             });
         }
-        files.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        files.extend(approved.map(|(name, entry)| self.absent(name, entry)));
+        self.look_at_locks(record, &mut files);
         let closed = walk.closed.into_iter().map(|(name, why)| Closed { name, why }).collect();
         let unfinished = self.has_intent()?;
         Ok(State { files, closed, in_place: self.root.is_in_place(), unfinished })
@@ -196,6 +192,21 @@ impl Workspace<'_> {
             Cache::write(&self.store, CACHE, entries);
         }
         seen
+    }
+
+    /// Approved files that nothing holds in their places any more.
+    fn look_at_locks(&self, record: &Record, files: &mut [FileState]) {
+        if self.level.lock() != Lock::Immutable {
+            return;
+        }
+        for file in files.iter_mut().filter(|file| file.tier == Tier::Protect) {
+            let is_file = file.look.is_some_and(|look| look.kind == Kind::File);
+            let approved = is_file && record.baseline.entry(&file.name).is_some();
+            if approved && !self.root.is_immutable(&file.name) {
+                file.drift.push(Drift::Unlocked);
+                file.status = Status::Drifted;
+            }
+        }
     }
 
     /// One that was approved and was not found.

@@ -9,7 +9,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, statat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags, fstat,
+    openat2, statat, statx,
+};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 use wardkeep_evidence::hash::BlobHash;
@@ -255,6 +258,22 @@ impl Root {
             Some(parent) => look(self.folder(Some(parent))?.as_fd())?,
             None => look(self.handle.as_fd())?,
         })
+    }
+
+    /// Whether a file is immutable; what cannot be told is not.
+    pub(crate) fn is_immutable(&self, name: &Name) -> bool {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat2(&self.handle, name.as_path(), flags, Mode::empty(), BENEATH);
+        let Ok(file) = file else { return false };
+        let told = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::empty());
+        match told {
+            Ok(told) if told.stx_attributes_mask.contains(StatxAttributes::IMMUTABLE) => {
+                told.stx_attributes.contains(StatxAttributes::IMMUTABLE)
+            }
+            _ => self
+                .open_file(name, u64::MAX)
+                .is_ok_and(|(file, _)| crate::lock::is_immutable(&file).unwrap_or(false)),
+        }
     }
 
     /// Opens a regular file to read.

@@ -57,7 +57,7 @@ impl Workspace<'static> {
     }
 }
 
-impl<'a> Workspace<'a> {
+impl Workspace<'_> {
     /// With other limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {

@@ -67,6 +67,8 @@ pub enum Drift {
         /// The most that is read.
         limit: u64,
     },
+    /// Nothing holds it in its place any more.
+    Unlocked,
     /// It could not be read.
     Unreadable {
         /// Why.
@@ -95,12 +97,12 @@ impl fmt::Display for Drift {
             Self::TooLarge { size, limit } => {
                 write!(formatter, "it has {size} bytes, of which {limit} are read")
             }
+            Self::Unlocked => formatter.write_str("it is not immutable any more"),
             Self::Unreadable { why } => write!(formatter, "it cannot be read: {why}"),
         }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn octal<S: Serializer>(mode: &u32, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{mode:o}"))
 }

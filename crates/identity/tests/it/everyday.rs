@@ -312,3 +312,27 @@ fn an_earlier_version_comes_back_as_a_proposal_or_at_once() {
     assert!(scene.changes().is_empty());
     assert!(scene.open().stage_version(&name("memory/one.md"), b"", false).is_err());
 }
+
+/// More files than a process may hold open at once.
+#[test]
+fn many_files_change_at_once() {
+    use rustix::process::{Resource, getrlimit};
+    let handles = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let count = usize::try_from(handles.min(20_000)).unwrap() / 2 + 200;
+    let scene = Scene::in_memory(Level::User);
+    for number in 0..count {
+        scene.write(&format!("skills/{}/{number}", number / 500), number.to_string());
+    }
+    scene.set_up();
+    scene.assert_clean();
+    for number in 0..count {
+        scene.propose(&format!("skills/{}/{number}", number / 500), "new");
+    }
+    assert_eq!(scene.apply().unwrap().files.len(), count);
+    for number in 0..count {
+        scene.write(&format!("skills/{}/{number}", number / 500), "evil");
+    }
+    assert_eq!(scene.sync().kept.len(), count);
+    scene.assert_clean();
+    scene.assert_bench_is_empty();
+}

@@ -212,6 +212,19 @@ pub(crate) fn tree(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
+/// This program where another user can start it. Copied by a process of its own: a copy that any
+/// thread holds open to write cannot be started, and threads inherit such handles to children.
+pub(crate) fn copy_of_this_program(scene: &Scene) -> PathBuf {
+    let program = scene.folder.path().join("program");
+    let status = std::process::Command::new("/bin/cp")
+        .arg(std::env::current_exe().unwrap())
+        .arg(&program)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    program
+}
+
 /// Says that a test did not run, in the place where `scripts/test` collects such lines.
 pub(crate) fn skip(what: &str, test: &str) {
     use std::io::Write as _;

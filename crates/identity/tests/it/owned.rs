@@ -12,7 +12,7 @@ use wardkeep_identity::level::Level;
 use wardkeep_identity::lock::Lock;
 use wardkeep_identity::state::{Drift, Status};
 
-use crate::lab::{Scene, name, skip, tree};
+use crate::lab::{Scene, copy_of_this_program, name, skip, tree};
 
 /// Users that no machine has; nothing needs their names.
 pub(crate) const GUARDIAN: u32 = 61_001;
@@ -261,6 +261,7 @@ fn owner_and_mode_are_put_right() {
             Drift::Owner { expected: GUARDIAN, found: 0 },
             Drift::Group { expected: GROUP, found: 0 },
             Drift::Mode { expected: 0o444, found: 0o666 },
+            Drift::Unlocked,
         ]
     );
     assert_eq!(scene.status("memory/one.md"), Status::Drifted);
@@ -393,8 +394,7 @@ fn without_rights_it_fails_and_nothing_changes() {
     fs::create_dir(scene.state_folder()).unwrap();
     chown(scene.state_folder(), Some(AGENT), Some(AGENT)).unwrap();
     let before = tree(&scene.work());
-    let program = scene.folder.path().join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let program = copy_of_this_program(&scene);
     let status = crate::crashes::child(&program, &scene, "init", u32::MAX)
         .uid(AGENT)
         .gid(AGENT)

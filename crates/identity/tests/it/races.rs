@@ -1,7 +1,8 @@
 //! A hostile thread or process at the same time.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,21 +14,29 @@ use wardkeep_identity::error::IdentityError;
 use wardkeep_identity::level::Level;
 use wardkeep_identity::workspace::Workspace;
 
-use crate::lab::{Scene, name, skip};
+use crate::lab::{Scene, copy_of_this_program, name, skip};
 use crate::owned::{self, AGENT};
 
 const ATTEMPTS: usize = 10_000;
 const HOSTILE: &str = "WARDKEEP_TEST_HOSTILE_IN";
+
+/// Writes a file, and does not wait where it is a pipe by now.
+fn write(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+    let mut options = fs::OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).custom_flags(flags).open(path);
+    file?.write_all(text.as_ref())
+}
 
 /// What a hostile agent does to staging, round after round. What it calls good, the owner approves.
 fn swap_staging(staging: &Path, outside: &Path, round: usize) {
     let soul = staging.join("SOUL.md");
     let aside = staging.join("aside");
     match round % 8 {
-        0 | 2 => drop(fs::write(&soul, format!("good {round}\n").repeat(50))),
-        1 | 3 => drop(fs::write(&soul, format!("evil {round}\n").repeat(50))),
+        0 | 2 => drop(write(&soul, format!("good {round}\n").repeat(50))),
+        1 | 3 => drop(write(&soul, format!("evil {round}\n").repeat(50))),
         4 => {
-            let _ = fs::write(&aside, "evil by rename\n");
+            let _ = write(&aside, "evil by rename\n");
             let _ = fs::rename(&aside, &soul);
         }
         5 => {
@@ -40,7 +49,7 @@ fn swap_staging(staging: &Path, outside: &Path, round: usize) {
         }
         _ => {
             let _ = fs::remove_file(&soul);
-            let _ = fs::write(&soul, format!("good {round}\n").repeat(50));
+            let _ = write(&soul, format!("good {round}\n").repeat(50));
         }
     }
 }
@@ -51,7 +60,7 @@ fn swap_places(work: &Path, outside: &Path, round: usize) {
     let (skills, moved) = (work.join("skills"), work.join("moved"));
     match round % 9 {
         0 => drop(fs::rename(&soul, &aside)),
-        1 => drop(fs::write(&soul, "evil in place\n")),
+        1 => drop(write(&soul, "evil in place\n")),
         2 => {
             let _ = fs::remove_file(&aside);
             let _ = symlink(outside.join("secret"), &aside);
@@ -62,7 +71,7 @@ fn swap_places(work: &Path, outside: &Path, round: usize) {
         5 => drop(fs::remove_file(&skills)),
         6 => {
             let _ = fs::create_dir(&skills);
-            let _ = fs::write(skills.join("a.md"), "evil in place\n");
+            let _ = write(&skills.join("a.md"), "evil in place\n");
         }
         7 => {
             let _ = fs::rename(work.join(".soulguard"), work.join(".away"));
@@ -168,7 +177,8 @@ fn hostile_child() {
     let folder = Path::new(&folder);
     let (work, outside) = (folder.join("work"), folder.join("outside"));
     for round in 0.. {
-        if folder.join("stop").exists() {
+        // Whoever started it ended.
+        if rustix::process::getppid().is_none_or(rustix::process::Pid::is_init) {
             return;
         }
         swap_staging(&work.join(".soulguard/staging"), &outside, round);
@@ -176,19 +186,13 @@ fn hostile_child() {
     }
 }
 
-struct Hostile<'a> {
+struct Hostile {
     child: Child,
-    scene: &'a Scene,
 }
 
-impl<'a> Hostile<'a> {
-    fn start(scene: &'a Scene) -> Option<Self> {
-        let folder = tempfile::Builder::new().prefix("wardkeep-hostile").tempdir().ok()?;
-        // Where this program lies, another user may not be able to go.
-        let program = scene.folder.path().join("hostile");
-        fs::copy(std::env::current_exe().ok()?, &program).ok()?;
-        drop(folder);
-        let child = Command::new(&program)
+impl Hostile {
+    fn start(scene: &Scene) -> Option<Self> {
+        let child = Command::new(copy_of_this_program(scene))
             .args(["--exact", "races::hostile_child", "--nocapture"])
             .uid(AGENT)
             .gid(AGENT)
@@ -199,13 +203,13 @@ impl<'a> Hostile<'a> {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        Some(Self { child, scene })
+        Some(Self { child })
     }
 }
 
-impl Drop for Hostile<'_> {
+impl Drop for Hostile {
     fn drop(&mut self) {
-        let _ = fs::write(self.scene.folder.path().join("stop"), "");
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
@@ -243,7 +247,6 @@ fn another_user_that_swaps_everything_installs_no_foreign_byte() {
             }
         }
         drop(hostile);
-        let _ = fs::remove_file(scene.folder.path().join("stop"));
         assert!(lock == "none" || applied > 50, "{lock}: only {applied} of {attempts} were good");
         scene.assert_outside();
         for path in [scene.outside(), scene.outside().join("secret")] {

@@ -80,6 +80,9 @@ pub(in crate::commands) fn set_up(
         make_base()?;
     }
     let store = context.open_store_at(&state)?;
+    if let Some(agent) = &agent {
+        open_way(&state, agent)?;
+    }
     let owner = rustix::process::geteuid().as_raw();
     let policy = PolicyStore::new(&state, owner);
     match policy.create_key(context.random()?) {
@@ -249,6 +252,14 @@ fn make_base() -> Result<(), CliError> {
         }
         Err(error) => Err(CliError::io("make", base, &error)),
     }
+}
+
+/// Lets the agent's group through the state directory, to the socket and to nothing else.
+fn open_way(state: &Path, agent: &Agent) -> Result<(), CliError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let failed = |error: std::io::Error| CliError::io("open the way through", state, &error);
+    std::os::unix::fs::chown(state, None, Some(agent.gid)).map_err(failed)?;
+    std::fs::set_permissions(state, std::fs::Permissions::from_mode(0o710)).map_err(failed)
 }
 
 /// Lets the agent ask: by a service, and by sudo where there is none. What cannot be had is said.

@@ -98,7 +98,7 @@ impl Machine {
     /// Runs a script as root, in the workspace.
     pub(super) fn root(&self, script: &str) -> Ran {
         let mut command = self.enter();
-        command.args(["sh", "-c", &format!("cd {WORKSPACE} && {script}")]);
+        command.args(["sh", "-c", &format!("cd {WORKSPACE} || exit 99\n{script}")]);
         command.output().expect("it starts").into()
     }
 
@@ -115,7 +115,7 @@ impl Machine {
         command
             .args(["setpriv", "--reuid", &id, "--regid", &id, "--init-groups", "--"])
             .args(["env", "HOME=/home/agent", "USER=agent"])
-            .args(["sh", "-c", &format!("cd {WORKSPACE} && {script}")]);
+            .args(["sh", "-c", &format!("cd {WORKSPACE} || exit 99\n{script}")]);
         command.output().expect("it starts").into()
     }
 

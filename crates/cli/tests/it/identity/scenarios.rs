@@ -244,11 +244,60 @@ fn o16_o18_drift_is_shown_and_mended() {
 }
 
 #[test]
+fn a_lock_that_is_gone_is_seen_and_put_back() {
+    let Some(machine) = protected("locks", CONFIG, &[SOUL]) else { return };
+    if machine.root("lsattr SOUL.md | cut -d' ' -f1 | grep -q i").code != 0 {
+        return crate::shared::skip("the immutable attribute", "a_lock_that_is_gone");
+    }
+    expect(&machine.root("chattr -i SOUL.md"), 0);
+    let ran = machine.owner("soulguard status .");
+    assert!(expect(&ran, 1).contains("not immutable any more"), "{ran:?}");
+    expect(&machine.owner("soulguard sync ."), 0);
+    expect(&machine.owner("soulguard status ."), 0);
+    assert_ne!(machine.agent("mv SOUL.md .x").code, 0);
+}
+
+#[test]
 fn o17_status_without_set_up() {
     let Some(machine) = machine("o17", None, &[SOUL]) else { return };
     let ran = machine.owner("soulguard status .");
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stderr.contains("init"), "{ran:?}");
+}
+
+#[test]
+fn o19_the_agent_may_look_stage_and_sync_and_nothing_else() {
+    let Some(machine) = protected("o19", CONFIG, &[SOUL]) else { return };
+    let state = format!("/var/lib/wardkeep/{UID}");
+    let script = format!(
+        r#"
+        wardkeep daemon --foreground --state-dir {state} --agent-uid {UID} --group {UID} > /run/log 2>&1 &
+        daemon=$!
+        for try in $(seq 100); do [ -S {state}/run/monitor.sock ] && break; sleep 0.1; done
+        agent() {{ setpriv --reuid {UID} --regid {UID} --init-groups -- "$@"; }}
+        agent soulguard status . > /run/status; echo "status $?"
+        agent rm .soulguard/staging/SOUL.md
+        agent soulguard stage SOUL.md > /run/stage; echo "stage $?"
+        agent sh -c 'echo new > .soulguard/staging/SOUL.md'
+        agent soulguard diff . > /run/diff; echo "diff $?"
+        chattr -i SOUL.md; chown root SOUL.md
+        agent soulguard sync . > /run/sync; echo "sync $?"
+        agent soulguard apply . --yes; echo "apply $?"
+        agent soulguard release SOUL.md --yes; echo "release $?"
+        mkdir /home/agent/other; chown {UID} /home/agent/other
+        agent soulguard sync /home/agent/other; echo "other $?"
+        kill $daemon; wait $daemon
+        cat /run/status /run/diff
+        "#
+    );
+    let ran = machine.root(&script);
+    for line in ["status 0", "stage 0", "diff 1", "sync 0", "apply 1", "release 1"] {
+        assert!(ran.stdout.contains(line), "{line}: {ran:?}");
+    }
+    assert!(!ran.stdout.contains("other 0"), "{ran:?}");
+    assert!(ran.stdout.contains("owned") && ran.stdout.contains("Apply hash: "), "{ran:?}");
+    assert_eq!(fs::read_to_string(machine.file("SOUL.md")).unwrap(), SOUL.1);
+    assert_eq!(machine.stat("SOUL.md"), "soulguardian:soulguard 444");
 }
 
 #[test]
@@ -336,7 +385,6 @@ fn s7_what_is_no_file_is_refused_quickly() {
         "truncate -s 10G $S",
         "ln SOUL.md $S || ln /etc/passwd $S || { echo one > .one && ln .one $S; }",
         "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"'$S'\")' || mkfifo $S",
-        "mkdir $S",
     ] {
         let plant = format!("S=.soulguard/staging/SOUL.md; rm -rf $S; {plant}");
         expect(&machine.agent(&plant), 0);
