@@ -8,9 +8,12 @@ mod contamination;
 mod daemon;
 mod demo;
 mod detector;
+mod doctor;
 mod evidence;
+mod hook;
 pub(crate) mod identity;
 pub(crate) mod init;
+mod install;
 mod log;
 mod look;
 mod man;
@@ -23,6 +26,7 @@ mod scan;
 mod snapshot;
 mod time;
 mod trust;
+mod uninstall;
 mod witness;
 
 use clap::Subcommand;
@@ -43,9 +47,12 @@ pub(crate) enum Command {
     Daemon(daemon::Args),
     Demo(demo::Args),
     Diff(identity::DiffArgs),
+    Doctor(doctor::Args),
     Evidence(evidence::Args),
     History(identity::HistoryArgs),
+    Hook(hook::Args),
     Init(init::Args),
+    Install(install::Args),
     Log(log::Args),
     Man(man::Args),
     #[command(visible_aliases = ["policy", "security"])]
@@ -63,6 +70,7 @@ pub(crate) enum Command {
     Stage(identity::StageArgs),
     Status(identity::StatusArgs),
     Sync(identity::SyncArgs),
+    Uninstall(uninstall::Args),
     Watch(identity::WatchArgs),
     Witness(witness::Args),
 }
@@ -77,8 +85,11 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Contamination(args) => contamination::run(context, args),
         Command::Daemon(args) => daemon::run(context, args),
         Command::Demo(args) => demo::run(context, args),
+        Command::Doctor(args) => doctor::run(context, args),
         Command::Evidence(args) => evidence::run(context, args.command),
+        Command::Hook(args) => hook::run(context, args),
         Command::Init(args) => init::run(context, args),
+        Command::Install(args) => install::run(context, args),
         Command::Log(args) => log::run(context, args),
         Command::Man(args) => man::run(context, args),
         Command::Md(args) => md::run(context, args.command),
@@ -99,6 +110,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Status(args) => identity::status(context, args),
         Command::Sync(args) => identity::sync(context, args),
         Command::Watch(args) => identity::watch(context, args),
+        Command::Uninstall(args) => uninstall::run(context, args),
         Command::Witness(args) => witness::run(context, args.command),
     }
 }

@@ -85,6 +85,28 @@ impl Context {
         std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
+    /// The user's home by the system's own list of users: an agent may set any variable for its
+    /// hooks. Where the list does not tell, the variable has to do.
+    pub(crate) fn home_by_user(&self) -> Option<PathBuf> {
+        let user = rustix::process::getuid().as_raw().to_string();
+        let list = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let listed = list.lines().find_map(|line| {
+            let mut fields = line.split(':').skip(2);
+            let found = fields.next() == Some(user.as_str());
+            fields.nth(2).filter(|_| found).map(PathBuf::from)
+        });
+        listed.filter(|home| home.is_absolute()).or_else(|| self.home())
+    }
+
+    /// Where the state lies for a hook: no variable says that.
+    pub(crate) fn state_dir_of_hooks(&self) -> Result<PathBuf, CliError> {
+        let variable = |name: &str| match name {
+            "HOME" => self.home_by_user().map(PathBuf::into_os_string),
+            _ => None,
+        };
+        find_state_dir(self.state_dir.as_deref(), &variable, false)
+    }
+
     /// The workspace where none was named: the current folder, or LocalGPT's own under its name.
     pub(crate) fn workspace(&self) -> PathBuf {
         match (self.tool, self.home()) {
@@ -198,10 +220,17 @@ impl Context {
 
     /// Opens the reference monitor, making its store if it is not there.
     pub(crate) fn open_monitor(&self) -> Result<Monitor, CliError> {
+        let mut config = self.monitor_config()?;
+        config.home = self.home().or(config.home);
+        Ok(Monitor::open(&self.state_dir()?, config)?)
+    }
+
+    /// How a monitor of this user works.
+    pub(crate) fn monitor_config(&self) -> Result<MonitorConfig, CliError> {
         let owner = rustix::process::geteuid().as_raw();
         let mut config = MonitorConfig::new(self.store_config()?, owner);
-        config.home = self.home();
-        Ok(Monitor::open(&self.state_dir()?, config)?)
+        config.home = self.home_by_user();
+        Ok(config)
     }
 
     fn store_config(&self) -> Result<StoreConfig, CliError> {

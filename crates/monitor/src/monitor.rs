@@ -35,7 +35,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod begin;
+mod commands;
 mod content;
+mod event;
 pub mod flood;
 mod hooks;
 mod ops;
@@ -68,6 +71,9 @@ use self::session::Sessions;
 use self::settings::{Settings, Stamp, Stamps};
 use self::taints::Recent;
 
+pub use self::begin::Begun;
+pub use self::commands::Command;
+pub use self::event::{EVENT, EventAnswer, EventBody, Part};
 pub use self::hooks::Sent;
 pub use self::ops::{ASK, AnswerBody, AskError, Hook, Question, WhoBody};
 pub use self::who::{Alert, MonitorError, Outcome, Who};
@@ -112,6 +118,8 @@ pub struct Monitor {
     // The newest snapshot of each workspace.
     snapshots: Mutex<HashMap<PathBuf, Last>>,
     denials: Mutex<Denials>,
+    // Alerts that sessions have yet to be told of.
+    raised: Mutex<begin::Raised>,
     sketch_key: [u8; 32],
     // Whether sketches of earlier processes were made with the same key.
     key_stays: bool,
@@ -163,6 +171,7 @@ impl Monitor {
             writers: Mutex::new(HashMap::new()),
             snapshots: Mutex::new(HashMap::new()),
             denials: Mutex::new(Denials::default()),
+            raised: Mutex::new(begin::Raised::default()),
             store,
             policy,
             config,

@@ -333,8 +333,9 @@ impl Protection {
             self.total_threats_blocked += many;
             self.total_evaluations += many;
         }
+        // A denial of the verifier's has its category; others were not looked into.
         let verified = shape.kind == RecordType::SkillVerification
-            || (decided && shape.surface == Some(Surface::SkillInstall));
+            || (decided && shape.category == Some(Category::Skill));
         if verified {
             self.skills_verified += records;
         }

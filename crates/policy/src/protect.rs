@@ -14,7 +14,9 @@ mod facts;
 mod lists;
 mod set;
 
-pub use command::{CommandJudgement, Hit, Level, Resolve, Surroundings, judge_command};
+pub use command::{
+    CommandJudgement, Hit, Level, MAX_TOUCHED, Resolve, Surroundings, Touch, judge_command,
+};
 pub use facts::{FileKind, Identity, PathFacts, Readings};
 pub use lists::{
     DEFAULT_PROTECT, ProtectLists, SETTINGS_ELSEWHERE, SETTINGS_IN_FOLDERS, STAGING_FOLDER,

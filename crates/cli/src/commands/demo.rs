@@ -2,6 +2,7 @@
 
 mod attacks;
 mod evidence;
+mod identity;
 mod poison;
 mod policy;
 mod stage;
@@ -17,7 +18,8 @@ use crate::ui::Line;
 /// Plays attacks on an agent's instructions and on its record, and shows what catches them
 ///
 /// Everything happens for real in a folder that is removed at the end: a policy is signed and
-/// attacked, a web page poisons an agent's session, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
+/// attacked, a web page poisons an agent's session, a process that took the agent over rewrites what
+/// defines it, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
 /// everything held.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -46,6 +48,7 @@ const SCENES: &[(&str, &str, Play)] = &[
         "A web page wants to be remembered, and to change the agent's settings",
         poison::play,
     ),
+    ("identity", "An agent is taken over, and rewrites everything that defines it", identity::play),
     ("evidence", "An agent's session is recorded, and someone wants it forgotten", evidence::play),
 ];
 

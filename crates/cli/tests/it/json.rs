@@ -68,11 +68,7 @@ const TABLE: &[(&str, &[&str], &str)] = &[
         &["ws", "--state-dir", "policed"],
         "counts enforcement files in_place refused staged staging_problem unfinished workspace",
     ),
-    (
-        "diff",
-        &["ws", "--state-dir", "policed"],
-        "changes concerns hash refused workspace",
-    ),
+    ("diff", &["ws", "--state-dir", "policed"], "changes concerns hash refused workspace"),
     (
         "stage",
         &["soulguard.json", "-w", "ws", "--state-dir", "policed"],
@@ -249,7 +245,11 @@ fn every_command_has_its_documented_keys() {
         "approvals show",
         "config edit",
         "daemon status",
+        "doctor",
+        "hook",
+        "install",
         "md edit",
+        "uninstall",
         "witness serve",
     ];
     let tested: BTreeSet<&str> = TABLE.iter().map(|(command, ..)| *command).chain(others).collect();

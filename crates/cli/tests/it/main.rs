@@ -15,9 +15,13 @@ mod exit_codes;
 #[cfg(test)]
 mod help;
 #[cfg(test)]
+mod hook;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod identity;
+#[cfg(test)]
+mod install;
 #[cfg(test)]
 mod json;
 #[cfg(test)]

@@ -58,11 +58,24 @@ impl Monitor {
         parent: Option<&str>,
         sandbox: Option<Compliance>,
     ) -> Result<Outcome> {
+        self.start_with(who, channel, parent, sandbox, Vec::new())
+    }
+
+    /// As [`Monitor::session_start`], with more that its record holds.
+    pub(super) fn start_with(
+        &self,
+        who: &Who<'_>,
+        channel: &str,
+        parent: Option<&str>,
+        sandbox: Option<Compliance>,
+        more: Vec<(&'static str, Value<'static>)>,
+    ) -> Result<Outcome> {
         let mut action =
             Action::new(who.principal, Surface::SandboxCompliance, Act::Start, channel);
         action.sandbox = sandbox;
         let mut crossing = Crossing::new(who, RecordType::SessionStart, action);
         crossing.enters = true;
+        crossing.more = more;
         let session = self.session(who.session)?;
         if let Some(parent) = parent.filter(|parent| *parent != who.session) {
             let other = self.session(parent)?;
@@ -192,19 +205,25 @@ impl Monitor {
         let action = file_action(who, &subject, Deed::Read);
         let mut crossing = Crossing::new(who, RecordType::FileRead, action);
         crossing.enters = true;
+        self.comes_from(&mut crossing, &subject)?;
+        crossing.file = Some(&subject);
+        self.cross(crossing)
+    }
+
+    /// What is read from a file comes from what was written to it before.
+    pub(super) fn comes_from(&self, crossing: &mut Crossing<'_>, subject: &Subject) -> Result<()> {
         let past = self.past(&subject.path)?;
         if past.unknown {
             crossing.action.taint = Taint::ALL;
         }
         // Text that was copied into the file is known again when it is copied out of it.
         if subject.identity.is_some() && (past.unknown || past.holds.intersects(COPIED)) {
-            crossing.shown = before(&subject).map_or(Shown::Unread, |bytes| {
+            crossing.shown = before(subject).map_or(Shown::Unread, |bytes| {
                 Shown::Text(String::from_utf8_lossy(&bytes).into_owned())
             });
         }
         crossing.parents.extend(past.records);
-        crossing.file = Some(&subject);
-        self.cross(crossing)
+        Ok(())
     }
 
     /// A file is to be removed.
@@ -341,7 +360,12 @@ impl Monitor {
         let mut action = Action::new(who.principal, Surface::SkillInstall, Act::Install, name);
         action.skill = found;
         action.content = Some(text);
-        let mut crossing = Crossing::new(who, RecordType::SkillVerification, action);
+        // What nobody looked into is no verification.
+        let kind = match found {
+            Some(_) => RecordType::SkillVerification,
+            None => RecordType::GuardDecision,
+        };
+        let mut crossing = Crossing::new(who, kind, action);
         crossing.enters = true;
         self.cross(crossing)
     }
@@ -481,7 +505,7 @@ impl Monitor {
     }
 }
 
-fn file_action<'a>(who: &Who<'_>, subject: &'a Subject, deed: Deed) -> Action<'a> {
+pub(super) fn file_action<'a>(who: &Who<'_>, subject: &'a Subject, deed: Deed) -> Action<'a> {
     let mut action = Action::new(who.principal, subject.surface, deed.act(), &subject.facts.path);
     // Whoever is not trusted leaves a mark on what it reads, so that reading launders nothing.
     if deed == Deed::Read && is_untrusted(who.principal) {
@@ -492,7 +516,7 @@ fn file_action<'a>(who: &Who<'_>, subject: &'a Subject, deed: Deed) -> Action<'a
 }
 
 /// What a file holds, where it is a plain one of bearable size.
-fn before(subject: &Subject) -> Option<Vec<u8>> {
+pub(super) fn before(subject: &Subject) -> Option<Vec<u8>> {
     subject.identity?;
     crate::files::read_plain(&subject.path, super::pipeline::KEPT as u64).ok()
 }

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::record::Principal;
 use wardkeep_guard::taint::Taint;
 
+use super::commands::Command;
+use super::event::{EVENT, EventBody};
 use super::{Monitor, MonitorError, Outcome, Sent, Who};
 use crate::daemon::{Handler, Peer, Request, Response};
 use crate::wire::Code;
@@ -45,6 +48,18 @@ pub enum Hook {
         #[serde(default)]
         parent: Option<String>,
     },
+    /// A session ends.
+    SessionEnd {
+        /// Why.
+        reason: String,
+    },
+    /// An event was denied because it could not be read, or something went wrong with it.
+    Unread {
+        /// The agent's name for the event.
+        event: String,
+        /// Why.
+        reason: String,
+    },
     /// Something was said that nobody can stop any more.
     SessionMessage {
         /// What was said.
@@ -56,6 +71,17 @@ pub enum Hook {
         tool: String,
         /// What it is given.
         arguments: String,
+    },
+    /// A tool is to run a shell command.
+    Command {
+        /// Its name.
+        tool: String,
+        /// What it is given.
+        arguments: String,
+        /// The text for the shell.
+        command: String,
+        /// Where it starts.
+        directory: PathBuf,
     },
     /// A tool gives something back.
     ToolResult {
@@ -198,6 +224,21 @@ pub enum AskError {
     Monitor(#[from] MonitorError),
 }
 
+impl WhoBody {
+    /// On whose behalf.
+    ///
+    /// # Errors
+    /// When it is nobody's name.
+    pub fn principal(&self) -> Result<Principal, AskError> {
+        match &self.principal {
+            None => Ok(Principal::User),
+            Some(name) => name.parse().map_err(|error: wardkeep_evidence::record::UnknownName| {
+                AskError::Malformed(error.to_string())
+            }),
+        }
+    }
+}
+
 impl Monitor {
     /// Answers a question that came through a door.
     ///
@@ -206,10 +247,7 @@ impl Monitor {
     pub fn ask(&self, question: &Question) -> Result<AnswerBody, AskError> {
         let body = &question.who;
         let malformed = |error: &dyn std::fmt::Display| AskError::Malformed(error.to_string());
-        let principal = match &body.principal {
-            None => Principal::User,
-            Some(name) => name.parse().map_err(|error| malformed(&error))?,
-        };
+        let principal = body.principal()?;
         let id = |text: &String| {
             RecordId::from_hex(text).ok_or_else(|| malformed(&format!("`{text}` is no record id")))
         };
@@ -232,6 +270,13 @@ impl Monitor {
             }
             Hook::SessionMessage { text } => self.on_session_message(&who, text)?,
             Hook::ToolCall { tool, arguments } => self.on_tool_call(&who, tool, arguments)?,
+            Hook::Command { tool, arguments, command, directory } => {
+                let command = Command { tool, arguments, text: command, directory };
+                return strictest(self.on_command(&who, &command)?)
+                    .ok_or_else(|| malformed(&"nothing was asked"));
+            }
+            Hook::SessionEnd { reason } => self.on_session_end(&who, reason)?,
+            Hook::Unread { event, reason } => self.on_unread(&who, event, reason)?,
             Hook::ToolResult { tool, call, text } => {
                 let call = call.as_ref().map(id).transpose()?;
                 self.on_tool_result(&who, tool, call, text)?
@@ -266,21 +311,40 @@ pub const ASK: &str = "hook.ask";
 
 impl Handler for Monitor {
     fn handle(&self, _peer: &Peer, request: Request) -> Response {
-        if request.op != ASK {
-            return Response::unknown(&request);
-        }
-        let question: Question = match request.read() {
-            Ok(question) => question,
-            Err(refusal) => return Response::Refusal(refusal),
-        };
-        match self.ask(&question) {
-            Ok(answer) => Response::of(&answer),
-            Err(error @ AskError::Malformed(_)) => {
-                Response::refuse(Code::Malformed, error.to_string())
-            }
-            Err(error) => Response::refuse(Code::Failed, error.to_string()),
+        match request.op.as_str() {
+            ASK => answered(&request, |question: &Question| self.ask(question)),
+            EVENT => answered(&request, |event: &EventBody| self.event(event)),
+            _ => Response::unknown(&request),
         }
     }
+}
+
+fn answered<Q: DeserializeOwned, A: Serialize>(
+    request: &Request,
+    ask: impl FnOnce(&Q) -> Result<A, AskError>,
+) -> Response {
+    let question: Q = match request.read() {
+        Ok(question) => question,
+        Err(refusal) => return Response::Refusal(refusal),
+    };
+    match ask(&question) {
+        Ok(answer) => Response::of(&answer),
+        Err(error @ AskError::Malformed(_)) => Response::refuse(Code::Malformed, error.to_string()),
+        Err(error) => Response::refuse(Code::Failed, error.to_string()),
+    }
+}
+
+/// The strictest of several answers, with all that must be told.
+fn strictest(outcomes: Vec<Outcome>) -> Option<AnswerBody> {
+    let mut messages = Vec::new();
+    let mut strictest: Option<Outcome> = None;
+    for mut outcome in outcomes {
+        messages.extend(outcome.alerts.drain(..).map(|alert| alert.message));
+        if strictest.as_ref().is_none_or(|other| outcome.verdict > other.verdict) {
+            strictest = Some(outcome);
+        }
+    }
+    strictest.map(|outcome| AnswerBody { messages, ..answer(outcome) })
 }
 
 fn registered(record: RecordId, tokens: usize) -> AnswerBody {
@@ -299,7 +363,7 @@ fn registered(record: RecordId, tokens: usize) -> AnswerBody {
     }
 }
 
-fn answer(outcome: Outcome) -> AnswerBody {
+pub(super) fn answer(outcome: Outcome) -> AnswerBody {
     AnswerBody {
         verdict: outcome.verdict.to_string(),
         record: outcome.record.to_string(),

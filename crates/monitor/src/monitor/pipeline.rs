@@ -492,6 +492,7 @@ impl Monitor {
         event.workspace = &workspace;
         event.parents = about.into_iter().collect();
         let record = self.store.append(event)?.id;
+        held(&self.raised).add(message.clone());
         Ok(Alert { record: Some(record), name, severity, message })
     }
 

@@ -74,6 +74,14 @@ pub(super) struct Session {
     guard: Arc<OutputGuard>,
     /// The registration of its prompt.
     pub(super) prompt: Option<RecordId>,
+    /// The workspace of its first question.
+    pub(super) workspace: Option<PathBuf>,
+    /// Whether a door has begun it; if so, whether it was to do nothing.
+    pub(super) begun: Option<bool>,
+    /// How often it was kept from writing something protected.
+    pub(super) blocked: u32,
+    /// Up to which alert of this process it was told.
+    pub(super) told: u64,
     // When denials last called for a way back, and whether for one by itself.
     called: HashMap<(Principal, bool), i64>,
     // The registration, while the session is read from its records.
@@ -99,6 +107,10 @@ impl Session {
             signals: Vec::new(),
             guard: Arc::new(OutputGuard::new()),
             prompt: None,
+            workspace: None,
+            begun: None,
+            blocked: 0,
+            told: 0,
             called: HashMap::new(),
             profile: None,
         }
@@ -335,6 +347,15 @@ impl Session {
         let known = known_of(record);
         if let Some(workspace) = record.meta_str("workspace").filter(|path| !path.is_empty()) {
             self.works_in(Path::new(workspace));
+        }
+        if self.workspace.is_none() {
+            let place = record.meta_str("workspace").filter(|place| !place.is_empty());
+            self.workspace = place.map(PathBuf::from);
+        }
+        if record.kind == RecordType::SessionStart
+            && let Some(Value::Bool(aborted)) = content.get("aborted")
+        {
+            self.begun = Some(*aborted);
         }
         match text("kind") {
             Some("decision") => {}

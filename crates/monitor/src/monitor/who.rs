@@ -129,6 +129,9 @@ pub enum MonitorError {
     /// Workspace or state directory cannot be resolved.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
+    /// The workspace cannot be opened.
+    #[error(transparent)]
+    Workspace(#[from] wardkeep_policy::workspace::WorkspaceError),
     /// Another monitor works on the same state directory.
     #[error(
         "another wardkeep works on `{}`: ask it through its socket, or stop it with `wardkeep daemon stop`",

@@ -100,11 +100,29 @@ impl Desk<'_> {
             }
             Level::Denied => {
                 let what = checked.denials.first().map_or("a protected file", |one| &one.what);
-                checked.written = Some(self.write_blocked(workspace, tool, what, about)?);
-                checked.alert = self.alert(workspace, about)?;
+                let (written, alert) = self.blocked(workspace, tool, what, about)?;
+                checked.written = Some(written);
+                checked.alert = alert;
             }
         }
         Ok(checked)
+    }
+
+    /// Writes a refusal down as `write_blocked`, and raises an alert where it is not the session's
+    /// first.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn blocked(
+        &self,
+        workspace: &Workspace,
+        tool: &str,
+        what: &str,
+        about: About<'_>,
+    ) -> Result<(Written, Option<RecordId>), StoreError> {
+        let written = self.write_blocked(workspace, tool, what, about)?;
+        let alert = self.alert(workspace, about)?;
+        Ok((written, alert))
     }
 
     /// Raises an alert when a session is blocked again.

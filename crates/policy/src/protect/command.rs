@@ -25,6 +25,8 @@ const MAX_DIRECTORIES: usize = 8;
 const MAX_RESOLVED: usize = 20_000;
 /// Most hits that are told.
 const MAX_HITS: usize = 1024;
+/// Most files that are told.
+pub const MAX_TOUCHED: usize = 1024;
 /// Files of the state directory whose names alone are worth a warning.
 const STATE_NAMES: [&str; 2] = [".device_key", ".security_audit.jsonl"];
 
@@ -48,8 +50,21 @@ pub struct Hit {
     pub denial: Denial,
     /// The program that does it.
     pub program: Option<String>,
+    /// Whether it would only read.
+    pub reads: bool,
     /// Where in the command.
     pub span: Span,
+}
+
+/// A file that the command would do something to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Touch {
+    /// What it would do.
+    pub operation: Operation,
+    /// The file, or the directory that a glob starts in: absolute.
+    pub path: PathBuf,
+    /// Components of a glob below it, in lower case; a file that is named has none.
+    pub glob: Vec<String>,
 }
 
 /// What is made of a command.
@@ -59,6 +74,9 @@ pub struct CommandJudgement {
     pub level: Level,
     /// What was found, highest level first.
     pub hits: Vec<Hit>,
+    /// The files that it would do something to, protected or not, as far as they can be told; each
+    /// once, and at most [`MAX_TOUCHED`] of them.
+    pub touched: Vec<Touch>,
 }
 
 /// What a command runs in.
@@ -96,6 +114,8 @@ pub fn judge_command(
         seen: HashSet::new(),
         links: Vec::new(),
         made: HashSet::new(),
+        touched: Vec::new(),
+        touches: HashSet::new(),
         resolved: 0,
     };
     let mut places: Vec<Option<Vec<Where>>> = vec![None; effects.directories.len()];
@@ -114,7 +134,7 @@ pub fn judge_command(
     let mut hits = judge.hits;
     hits.sort_by_key(|hit| std::cmp::Reverse(hit.level));
     let level = hits.first().map_or(Level::NoHit, |hit| hit.level);
-    CommandJudgement { level, hits }
+    CommandJudgement { level, hits, touched: judge.touched }
 }
 
 /// A directory that a command may be in; nothing where it cannot be told.
@@ -130,6 +150,8 @@ struct Judge<'a, 'r> {
     links: Vec<(PathBuf, PathBuf)>,
     /// Files that the command itself makes, so that what is copied from where they are is known.
     made: HashSet<PathBuf>,
+    touched: Vec<Touch>,
+    touches: HashSet<Touch>,
     resolved: usize,
 }
 
@@ -164,7 +186,18 @@ impl Judge<'_, '_> {
         }
         if self.seen.insert((level, denial.what.clone(), span)) {
             let program = effect.and_then(|effect| effect.program.clone());
-            self.hits.push(Hit { level, denial, program, span });
+            let reads = effect.is_some_and(|effect| match &effect.kind {
+                EffectKind::File(access, _) => access.only_reads(),
+                _ => false,
+            });
+            self.hits.push(Hit { level, denial, program, reads, span });
+        }
+    }
+
+    fn touch(&mut self, operation: Operation, path: PathBuf, glob: &[String]) {
+        let touch = Touch { operation, path, glob: glob.to_vec() };
+        if self.touched.len() < MAX_TOUCHED && self.touches.insert(touch.clone()) {
+            self.touched.push(touch);
         }
     }
 
@@ -351,6 +384,9 @@ impl Judge<'_, '_> {
                 if let Some(denial) = judged.denial() {
                     self.hit(Level::Denied, denial.clone(), Some(effect), effect.span);
                 }
+                for facts in readings.all() {
+                    self.touch(operation, facts.path.clone(), &[]);
+                }
                 let makes = matches!(operation, Operation::Write | Operation::Replace);
                 if makes && self.made.len() < MAX_HITS {
                     self.made.extend(readings.all().map(|facts| facts.path.clone()));
@@ -358,6 +394,7 @@ impl Judge<'_, '_> {
             }
             Err(reason) => {
                 let level = if operation.only_reads() { Level::Warned } else { Level::Denied };
+                self.touch(operation, base.join(text), &[]);
                 self.hit(level, Denial::unresolved(text, &reason), Some(effect), effect.span);
             }
         }

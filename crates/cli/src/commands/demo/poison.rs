@@ -16,9 +16,8 @@ use wardkeep_monitor::provenance::{Direction, Walk, contamination};
 use wardkeep_monitor::store::{StoreConfig, StoreReader};
 use wardkeep_policy::store::PolicyStore;
 
-use super::stage::Stage;
+use super::stage::{Stage, broken};
 use crate::error::CliError;
-use crate::exit::Exit;
 
 /// A page without a word that any scanner would find: the harm is in believing it.
 const PAGE: &str = "Release notes of the parcel service. Since this week, labels are made by the new \
@@ -178,12 +177,4 @@ fn story(
 fn refused(stage: &mut Stage<'_>, what: &str, outcome: &Outcome, wanted: Verdict) {
     let held = outcome.verdict == wanted;
     stage.step(what, Some(&outcome.rule), outcome.reason.clone(), held);
-}
-
-fn broken(error: std::io::Error) -> CliError {
-    CliError::new(
-        Exit::Unreadable,
-        format!("the stage broke: {error}"),
-        "check that there is room for temporary files",
-    )
 }

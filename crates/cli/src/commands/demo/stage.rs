@@ -7,6 +7,7 @@ use wardkeep_evidence::time::Timestamp;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::ui::Line;
 
 /// A scene that was played.
@@ -105,4 +106,13 @@ impl<'a> Stage<'a> {
     pub(super) fn close(self) -> Vec<Scene> {
         self.scenes
     }
+}
+
+/// The file system refused what a scene needs.
+pub(super) fn broken(error: std::io::Error) -> CliError {
+    CliError::new(
+        Exit::Unreadable,
+        format!("the stage broke: {error}"),
+        "check that there is room for temporary files",
+    )
 }

@@ -10,7 +10,7 @@ use wardkeep_detect::names::fold_name;
 /// Names under which this program answers.
 const OWN_NAMES: [&str; 4] = ["wardkeep", "soulguard", "localgpt", "aegx"];
 /// Its commands that change what is protected.
-const CONTROL: [&str; 18] = [
+const CONTROL: [&str; 23] = [
     "sign",
     "edit",
     "apply",
@@ -29,7 +29,14 @@ const CONTROL: [&str; 18] = [
     "init",
     "daemon",
     "anchor",
+    "stop",
+    "undo",
+    "trust",
+    "adopt-restore",
+    "hook",
 ];
+/// Options that change something, whatever the command.
+const CONTROL_OPTIONS: [&str; 1] = ["--ack"];
 /// Groups of which a command may only look: `config show`.
 const GROUPS: [&str; 3] = ["config", "anchor", "daemon"];
 /// What only looks, right behind the name of its group: further on it may be the value of an
@@ -58,7 +65,9 @@ impl Judge<'_, '_> {
             let looks = is(Some(word), &GROUPS) && is(arguments.get(at + 1), &LOOKING);
             word.text.is_none() || is(Some(word), &CONTROL) && !looks
         });
-        let Some((_, command)) = control else { return };
+        let acknowledges =
+            || arguments.iter().enumerate().find(|(_, w)| is(Some(w), &CONTROL_OPTIONS));
+        let Some((_, command)) = control.or_else(acknowledges) else { return };
         let what = format!("{name} {}", command.text.as_deref().unwrap_or("…"));
         let denial = Denial {
             class: Class::ControlPlane,

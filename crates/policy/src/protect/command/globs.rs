@@ -104,6 +104,7 @@ impl Judge<'_, '_> {
         let Some((root, path)) = self.glob_directory(&glob, here) else {
             return self.computed(effect, operation, &Word { text: None, ..word.clone() }, here);
         };
+        self.touch(operation, path.clone(), &glob.components);
         // All that lies in a protected directory is protected.
         self.judge_below(effect, operation, &root, &glob);
         self.search(effect, &path, &glob);

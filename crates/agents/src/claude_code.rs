@@ -1,0 +1,108 @@
+//! Claude Code. Deny: exit code 2, with the reason on standard error, whatever else is wrong with
+//! the output. Leave is silence: an answer `allow` would skip the user's own permission rules.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::agent::{Adapter, Agent, Asked};
+use crate::answer::Answer;
+use crate::common::{CLAUDE, kind_in, name, read, told, unknown, withheld};
+use crate::event::{Crossing, Event, Kind};
+use crate::input::{self, Malformed};
+use crate::output::Output;
+use crate::result;
+
+pub(crate) struct ClaudeCode;
+
+/// Events that it can be installed for. Of those that only tell something, these are known.
+const EVENTS: &[(&str, Kind)] = &[
+    ("PreToolUse", Kind::ToolCall),
+    ("PostToolUse", Kind::ToolResult),
+    ("UserPromptSubmit", Kind::Prompt),
+    ("SessionStart", Kind::SessionStart),
+    ("SessionEnd", Kind::SessionEnd),
+    ("ConfigChange", Kind::ConfigChange),
+    ("PostToolUseFailure", Kind::Observed),
+    ("InstructionsLoaded", Kind::Observed),
+    ("Stop", Kind::Observed),
+    ("SubagentStart", Kind::Observed),
+    ("SubagentStop", Kind::Observed),
+    ("Notification", Kind::Observed),
+    ("PreCompact", Kind::Observed),
+    ("PostCompact", Kind::Observed),
+];
+
+impl Adapter for ClaudeCode {
+    fn kind(&self, name: &str) -> Option<Kind> {
+        kind_in(EVENTS, name)
+    }
+
+    fn read(
+        &self,
+        hint: Option<&str>,
+        bytes: &[u8],
+        home: Option<&Path>,
+    ) -> Result<Event, Malformed> {
+        let object = input::read(bytes)?;
+        let name = name(hint, Some(object.text("hook_event_name")?))?;
+        let kind = self.kind(&name).ok_or_else(|| unknown(&name))?;
+        let mut event = read(Agent::ClaudeCode, name, kind, &object, &CLAUDE, home)?;
+        match event.name.as_str() {
+            "PostToolUseFailure" => {
+                let text = object.text_if_any("error")?.unwrap_or_default().to_owned();
+                event.origin = wardkeep_evidence::record::Principal::Tool;
+                event.crossings.push(Crossing::Said { text });
+            }
+            "InstructionsLoaded" => {
+                let path = event.directory.join(object.text("file_path")?);
+                event.crossings.push(Crossing::Read { path });
+            }
+            _ => {}
+        }
+        Ok(event)
+    }
+
+    fn write(&self, asked: &Asked<'_>, answer: &Answer) -> Output {
+        match (asked.kind, answer) {
+            (_, Answer::Allow(leave)) => match asked.kind {
+                Some(Kind::SessionEnd | Kind::Observed | Kind::ConfigChange) | None => {
+                    Output::silent()
+                }
+                _ => told(asked.name, leave),
+            },
+            (_, Answer::Rewrite { input, leave }) => Output::json(&json!({
+                "hookSpecificOutput": {
+                    "hookEventName": asked.name,
+                    // Without it the new input may not count; it only leads to the staging folder.
+                    "permissionDecision": "allow",
+                    "permissionDecisionReason": "wardkeep sends it to the staging folder",
+                    "updatedInput": input,
+                    "additionalContext": leave.context().unwrap_or_default(),
+                },
+            })),
+            (_, Answer::Redact { result, leave, .. }) => Output::json(&json!({
+                "hookSpecificOutput": {
+                    "hookEventName": asked.name,
+                    "updatedToolOutput": result,
+                    "additionalContext": leave.context().unwrap_or_default(),
+                },
+            })),
+            (kind, Answer::Deny { reason } | Answer::Pending { reason, .. }) => match kind {
+                // The tool has run: what is left to do is to keep the model from seeing it.
+                Some(Kind::ToolResult) => Output::json(&json!({
+                    "hookSpecificOutput": {
+                        "hookEventName": asked.name,
+                        "updatedToolOutput": result::withheld(asked.result, &withheld(reason)),
+                    },
+                })),
+                Some(Kind::SessionStart) => Output::json(&json!({
+                    "continue": false,
+                    "stopReason": reason,
+                    "systemMessage": reason,
+                })),
+                _ => Output::block(reason),
+            },
+        }
+    }
+}

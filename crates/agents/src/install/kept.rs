@@ -1,0 +1,145 @@
+//! What was there before, kept in the state directory until it is taken back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::files::{self, put, remove};
+use super::{InstallError, Plan, Result, claude_code, codex};
+use crate::agent::Agent;
+
+/// What was done to a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    path: PathBuf,
+    /// The file beside this list that holds the bytes of before; nothing, where there was no file.
+    before: Option<String>,
+    /// The one that holds the bytes of after.
+    after: String,
+    /// Folders that were made for it, the innermost first.
+    made: Vec<PathBuf>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    version: u32,
+    files: Vec<Kept>,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Restored {
+    /// It holds the bytes of before, or is not there any more.
+    Exactly(PathBuf),
+    /// It was changed since: only what belongs to wardkeep was taken out.
+    InPart(PathBuf),
+    /// It is gone.
+    Gone(PathBuf),
+}
+
+fn folder(agent: Agent, state: &Path) -> PathBuf {
+    state.join("installed").join(agent.name())
+}
+
+/// Keeps the bytes of before. Those of an earlier installation stay: they are the user's own.
+pub(super) fn keep(plan: &Plan, state: &Path) -> Result<()> {
+    let folder = folder(plan.agent, state);
+    let list_path = folder.join("list.json");
+    let earlier = read_list(&list_path)?;
+    let mut files: Vec<Kept> = earlier.map(|list| list.files).unwrap_or_default();
+    for change in &plan.changes {
+        let known = files.iter_mut().find(|kept| kept.path == change.path);
+        let number = match &known {
+            Some(kept) => kept.after.trim_end_matches(".after").to_owned(),
+            None => files.len().to_string(),
+        };
+        let after = format!("{number}.after");
+        put(&folder.join(&after), &change.after)?;
+        if files.iter().any(|kept| kept.path == change.path) {
+            continue;
+        }
+        let before = match &change.before {
+            None => None,
+            Some(bytes) => {
+                let name = format!("{number}.before");
+                put(&folder.join(&name), bytes)?;
+                Some(name)
+            }
+        };
+        let made = change
+            .path
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| !folder.exists())
+            .map(Path::to_owned)
+            .collect();
+        files.push(Kept { path: change.path.clone(), before, after, made });
+    }
+    let text = serde_json::to_vec_pretty(&List { version: 1, files })
+        .map_err(|error| InstallError::io("write", &list_path, error.into()))?;
+    put(&list_path, &text)
+}
+
+fn read_list(path: &Path) -> Result<Option<List>> {
+    let Some(bytes) = files::read(path)? else { return Ok(None) };
+    let list: List = serde_json::from_slice(&bytes)
+        .map_err(|error| InstallError::unusable(path, format!("cannot be read ({error})")))?;
+    if list.version != 1 {
+        return Err(InstallError::unusable(path, "was written by a newer wardkeep"));
+    }
+    Ok(Some(list))
+}
+
+/// Takes an installation back: the bytes of before, where nobody has changed the file since; else
+/// only what belongs to wardkeep is taken out.
+///
+/// # Errors
+/// When it is not installed, or a file cannot be read or written.
+pub fn uninstall(agent: Agent, state: &Path) -> Result<Vec<Restored>> {
+    let folder = folder(agent, state);
+    let list = read_list(&folder.join("list.json"))?.ok_or(InstallError::NotInstalled(agent))?;
+    let mut restored = Vec::new();
+    for kept in list.files.iter().rev() {
+        let path = kept.path.clone();
+        let before = match &kept.before {
+            None => None,
+            Some(name) => {
+                let place = folder.join(name);
+                let bytes = files::read(&place)?;
+                Some(bytes.ok_or_else(|| InstallError::unusable(&place, "is not there"))?)
+            }
+        };
+        let after = files::read(&folder.join(&kept.after))?;
+        match files::read(&path)? {
+            None => restored.push(Restored::Gone(path)),
+            Some(now) if Some(&now) == after.as_ref() || Some(&now) == before.as_ref() => {
+                match &before {
+                    Some(bytes) if *bytes == now => {}
+                    Some(bytes) => put(&path, bytes)?,
+                    None => remove(&path)?,
+                }
+                // Only folders that were made for it, and only while they are empty.
+                for folder in &kept.made {
+                    if before.is_some() || fs::remove_dir(folder).is_err() {
+                        break;
+                    }
+                }
+                restored.push(Restored::Exactly(path));
+            }
+            Some(now) => {
+                let without = match agent {
+                    Agent::ClaudeCode => claude_code::without(&path, &now)?,
+                    Agent::Codex => codex::without(&path, &now)?,
+                    _ => return Err(InstallError::NotYet(agent)),
+                };
+                put(&path, &without)?;
+                restored.push(Restored::InPart(path));
+            }
+        }
+    }
+    fs::remove_dir_all(&folder).map_err(|error| InstallError::io("remove", &folder, error))?;
+    Ok(restored)
+}

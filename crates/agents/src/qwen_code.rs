@@ -1,0 +1,63 @@
+//! Qwen Code: the form of Claude Code, as far as it is known. Deny: exit code 2 with the reason on
+//! standard error. Nothing is rewritten: that it counts was not seen.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::agent::{Adapter, Agent, Asked};
+use crate::answer::Answer;
+use crate::common::{CLAUDE, kind_in, name, read, told, unknown, withheld};
+use crate::event::{Event, Kind};
+use crate::input::{self, Malformed};
+use crate::output::Output;
+
+pub(crate) struct QwenCode;
+
+const EVENTS: &[(&str, Kind)] = &[
+    ("PreToolUse", Kind::ToolCall),
+    ("PostToolUse", Kind::ToolResult),
+    ("UserPromptSubmit", Kind::Prompt),
+    ("SessionStart", Kind::SessionStart),
+    ("SessionEnd", Kind::SessionEnd),
+    ("Stop", Kind::Observed),
+    ("Notification", Kind::Observed),
+];
+
+impl Adapter for QwenCode {
+    fn kind(&self, name: &str) -> Option<Kind> {
+        kind_in(EVENTS, name)
+    }
+
+    fn read(
+        &self,
+        hint: Option<&str>,
+        bytes: &[u8],
+        home: Option<&Path>,
+    ) -> Result<Event, Malformed> {
+        let object = input::read(bytes)?;
+        let name = name(hint, Some(object.text("hook_event_name")?))?;
+        let kind = self.kind(&name).ok_or_else(|| unknown(&name))?;
+        read(Agent::QwenCode, name, kind, &object, &CLAUDE, home)
+    }
+
+    fn write(&self, asked: &Asked<'_>, answer: &Answer) -> Output {
+        let instead = |text: &str| json!({ "decision": "block", "reason": text });
+        match answer {
+            Answer::Allow(leave) => match asked.kind {
+                Some(Kind::ToolCall | Kind::ToolResult | Kind::Prompt | Kind::SessionStart) => {
+                    told(asked.name, leave)
+                }
+                _ => Output::silent(),
+            },
+            Answer::Rewrite { leave, .. } => {
+                Output::block(&leave.context().unwrap_or_else(|| "denied by wardkeep".to_owned()))
+            }
+            Answer::Redact { text, .. } => Output::json(&instead(text)),
+            Answer::Deny { reason } | Answer::Pending { reason, .. } => match asked.kind {
+                Some(Kind::ToolResult) => Output::json(&instead(&withheld(reason))),
+                _ => Output::block(reason),
+            },
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Every adapter on events of our own making.
+
+#[cfg(test)]
+mod answers;
+#[cfg(test)]
+mod installing;
+#[cfg(test)]
+mod malformed;
+#[cfg(test)]
+mod reading;
+#[cfg(test)]
+mod shapes;

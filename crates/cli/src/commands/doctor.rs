@@ -1,0 +1,102 @@
+//! `wardkeep doctor`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use wardkeep_agents::Agent;
+use wardkeep_agents::install::{Finding, INSTALLABLE, examine, plan};
+use wardkeep_monitor::wire::{Client, Door};
+
+use super::install::{self_test, surroundings};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::Line;
+
+/// How long the daemon is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Looks whether agents still ask wardkeep, and says how to mend what has been switched off
+///
+/// Of each agent that wardkeep was installed into: whether its settings still hold the entries, whether
+/// something keeps hooks from running, and whether a call that must be blocked is blocked.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = crate::exit::HELP)]
+pub(crate) struct Args {
+    /// Agents to look at, installed or not
+    #[arg(value_parser = |text: &str| text.parse::<Agent>())]
+    agents: Vec<Agent>,
+    /// As root too, only this user's settings
+    #[arg(long)]
+    user: bool,
+    /// The machine's configuration is here instead of in /etc
+    #[arg(long, hide = true, value_name = "DIR", conflicts_with = "user")]
+    machine: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    agent: &'static str,
+    protected: bool,
+    findings: Vec<FindingRow>,
+}
+
+#[derive(Serialize)]
+struct FindingRow {
+    what: String,
+    mend: String,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    agents: Vec<Row>,
+    daemon: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let around = surroundings(context, args.user, args.machine)?;
+    let installed = |agent: &Agent| around.state.join("installed").join(agent.name()).is_dir();
+    let agents: Vec<Agent> = match args.agents.is_empty() {
+        true => INSTALLABLE.into_iter().filter(installed).collect(),
+        false => args.agents,
+    };
+    let daemon = Client::connect_to(&around.state, Door::Hooks, PATIENCE).is_ok();
+    let mut rows = Vec::new();
+    for agent in agents {
+        let mut findings = examine(agent, &around);
+        if !installed(&agent) {
+            let what = "wardkeep is not installed into it".to_owned();
+            findings.insert(0, Finding { what, mend: format!("run `wardkeep install {agent}`") });
+        } else if let Ok(plan) = plan(agent, &around)
+            && let Some(command) = plan.commands.iter().find(|one| one.event == "PreToolUse")
+            && let Err(what) = self_test::run(context, &command.words, command.event)
+        {
+            findings.push(Finding { what, mend: "run `wardkeep daemon --foreground`".to_owned() });
+        }
+        let protected = findings.is_empty();
+        let line = Line::from(format!("{agent}: "));
+        context.ui.answer(if protected {
+            line.good("asks wardkeep, and a call that must be blocked is blocked")
+        } else {
+            line.bad("not protected")
+        });
+        for finding in &findings {
+            context.ui.answer(format!("  {}", finding.what));
+            context.ui.answer(format!("    mend: {}", finding.mend));
+        }
+        let row = |Finding { what, mend }| FindingRow { what, mend };
+        let findings = findings.into_iter().map(row).collect();
+        rows.push(Row { agent: agent.name(), protected, findings });
+    }
+    if rows.is_empty() {
+        context.ui.answer("No agent asks wardkeep.");
+        context.ui.hint("run `wardkeep install claude-code` or `wardkeep install codex`");
+    }
+    if !daemon {
+        context.ui.note("no daemon runs; the next hook starts one");
+    }
+    let sound = !rows.is_empty() && rows.iter().all(|row| row.protected);
+    let exit = if sound { Exit::Success } else { Exit::ActionRequired };
+    Ok(context.finish(exit, sound, &Answer { agents: rows, daemon }))
+}

@@ -1,0 +1,107 @@
+//! Asking the monitor: the daemon, or in this process.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use wardkeep_agents::Agent;
+use wardkeep_monitor::daemon::{Starter, ensure_running};
+use wardkeep_monitor::monitor::{
+    EVENT, EventAnswer, EventBody, Hook, Monitor, MonitorConfig, Part, WhoBody,
+};
+use wardkeep_monitor::wire::{Client, Door, WireError};
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// How long the daemon may take for an answer.
+const ANSWER: Duration = Duration::from_secs(2);
+/// How long a daemon may take to come up.
+const START: Duration = Duration::from_millis(1500);
+
+/// What the monitor says.
+pub(super) enum Told {
+    Answer(EventAnswer),
+    /// Why there is no answer: that is a denial.
+    Nothing(String),
+}
+
+/// What is needed to ask.
+pub(super) struct Asking {
+    state: PathBuf,
+    config: MonitorConfig,
+    /// How a daemon is started; none, where it must not be.
+    starter: Option<Starter>,
+    /// Whether this process may decide where there is no daemon.
+    alone: bool,
+}
+
+impl Asking {
+    pub(super) fn new(context: &Context, no_daemon: bool) -> Result<Self, CliError> {
+        let state = context.state_dir_of_hooks()?;
+        let confined = context.is_confined();
+        let own = rustix::process::geteuid().as_raw();
+        // The state of somebody else is that somebody's to decide on.
+        let owned = state.metadata().is_ok_and(|data| data.uid() != own);
+        let starter = if no_daemon || confined || owned {
+            None
+        } else {
+            let mut starter = Starter::new(context.program()?);
+            starter.variables = context.daemon_variables();
+            Some(starter)
+        };
+        let alone = !confined && !owned;
+        Ok(Self { state, config: context.monitor_config()?, starter, alone })
+    }
+
+    pub(super) fn home(&self) -> Option<&Path> {
+        self.config.home.as_deref()
+    }
+
+    /// The answer to a question; the record of it is durable when this returns.
+    pub(super) fn ask(&self, question: &EventBody) -> Told {
+        match self.connect() {
+            Ok(mut client) => {
+                let answer = client.call(EVENT, question).and_then(|answer| answer.read());
+                answer.map_or_else(|error| Told::Nothing(error.to_string()), Told::Answer)
+            }
+            Err(error) if error.is_absent() && self.alone => self.decide(question),
+            Err(error) => Told::Nothing(error.to_string()),
+        }
+    }
+
+    fn connect(&self) -> Result<Client, WireError> {
+        let first = Client::connect_to(&self.state, Door::Hooks, ANSWER);
+        match (first, &self.starter) {
+            (Err(error), Some(starter)) if error.is_absent() => {
+                // Whatever keeps it from starting: it is decided here then.
+                let _ = ensure_running(&self.state, starter, START);
+                Client::connect_to(&self.state, Door::Hooks, ANSWER)
+            }
+            (first, _) => first,
+        }
+    }
+
+    /// The same code under the same lock.
+    fn decide(&self, question: &EventBody) -> Told {
+        let answer = Monitor::open(&self.state, self.config.clone())
+            .map_err(|error| error.to_string())
+            .and_then(|monitor| monitor.event(question).map_err(|error| error.to_string()));
+        answer.map_or_else(Told::Nothing, Told::Answer)
+    }
+
+    /// Has it written down that an event was denied unread, if that can be done.
+    pub(super) fn tell(&self, agent: Agent, event: &str, why: &str) {
+        let who = WhoBody {
+            agent: agent.name().to_owned(),
+            session: format!("{agent}:unread"),
+            workspace: PathBuf::from("/"),
+            principal: None,
+            taint: Vec::new(),
+            parents: Vec::new(),
+        };
+        let event: String = event.chars().take(100).filter(|sign| !sign.is_control()).collect();
+        let what = Hook::Unread { event, reason: why.to_owned() };
+        let _ = self.ask(&EventBody { who, parts: vec![Part { principal: None, what }] });
+    }
+}

@@ -1,0 +1,178 @@
+//! `wardkeep install`
+
+pub(super) mod self_test;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+use wardkeep_agents::Agent;
+use wardkeep_agents::install::{Change, InstallError, Plan, Surroundings, plan, uninstall};
+use wardkeep_policy::key::KeyError;
+use wardkeep_policy::store::PolicyStore;
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::Line;
+
+/// Lines around a change that are shown.
+const AROUND: usize = 2;
+
+/// Tells an agent to ask wardkeep before each call, and tries it
+///
+/// The agent's own settings get an entry for each event; everything else in them stays as it is,
+/// comments included, and `wardkeep uninstall` puts back the bytes of before. Then a call is made that
+/// must be blocked, and one that must not: only if both are answered so does it say that it is
+/// installed; otherwise everything is put back.
+///
+/// As root it is installed for the whole machine, where an agent's user cannot switch it off.
+///
+/// Agents so far: claude-code, codex. See docs/agents.md for the others.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = crate::exit::HELP)]
+pub(crate) struct Args {
+    /// The agent: claude-code or codex
+    #[arg(value_parser = |text: &str| text.parse::<Agent>())]
+    agent: Agent,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// As root too, only for this user
+    #[arg(long)]
+    user: bool,
+    /// The machine's configuration is here instead of in /etc
+    #[arg(long, hide = true, value_name = "DIR", conflicts_with = "user")]
+    machine: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    agent: &'static str,
+    installed: bool,
+    dry_run: bool,
+    files: Vec<String>,
+    events: Vec<&'static str>,
+    left: Vec<String>,
+}
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    if context.is_confined() {
+        return Err(CliError::refused(
+            "nothing is installed from inside of `wardkeep run`",
+            "run it in a terminal of your own",
+        ));
+    }
+    let around = surroundings(context, args.user, args.machine)?;
+    let plan = plan(args.agent, &around)?;
+    let files = plan.changes.iter().map(|change| change.path.display().to_string()).collect();
+    let mut answer = Answer {
+        agent: args.agent.name(),
+        installed: false,
+        dry_run: args.dry_run,
+        files,
+        events: plan.commands.iter().map(|command| command.event).collect(),
+        left: plan.left.clone(),
+    };
+    if args.dry_run {
+        plan.changes.iter().for_each(|change| show(context, change));
+        if plan.is_done() {
+            context.ui.say("Nothing would change.");
+        }
+        return Ok(context.done(&answer));
+    }
+    prepare(context)?;
+    plan.apply(&around)?;
+    if let Err(why) = try_it(context, &plan) {
+        // It was not there before, or what was there did not work either.
+        let back = uninstall(args.agent, &around.state);
+        let hint = match back {
+            Ok(_) => "everything was put back; see what the message says, and try again".to_owned(),
+            Err(error) => format!("and it could not be put back: {error}"),
+        };
+        let message = format!("the trial call was not answered as it must be: {why}");
+        return Err(CliError::new(Exit::Failed, message, hint));
+    }
+    answer.installed = plan.left.is_empty();
+    for change in &plan.changes {
+        context.ui.say(format!("written: {}", change.path.display()));
+    }
+    if plan.left.is_empty() {
+        let line = format!("Installed: {} asks wardkeep before each call.", args.agent);
+        context.ui.answer(Line::default().good(line));
+        context.ui.hint("sessions that run already must be started anew");
+        return Ok(context.done(&answer));
+    }
+    let line = format!("Written, but {} does not ask wardkeep yet.", args.agent);
+    context.ui.answer(Line::default().strong(line));
+    for step in &plan.left {
+        context.ui.answer(step.as_str());
+    }
+    Ok(context.finish(Exit::ActionRequired, false, &answer))
+}
+
+pub(super) fn surroundings(
+    context: &Context,
+    user: bool,
+    machine: Option<PathBuf>,
+) -> Result<Surroundings, CliError> {
+    let root = rustix::process::geteuid().is_root();
+    let machine = machine.or_else(|| (root && !user).then(|| PathBuf::from("/etc")));
+    let home = context.home().or_else(|| context.home_by_user()).ok_or_else(|| {
+        CliError::refused("it is not known where your home is", "set HOME and run it again")
+    })?;
+    Ok(Surroundings { home, machine, program: context.program()?, state: context.state_dir()? })
+}
+
+/// A state directory to keep things in, and a key: without one, what a session has seen is not
+/// recognised any more after the daemon has ended.
+fn prepare(context: &Context) -> Result<(), CliError> {
+    drop(context.open_store()?);
+    let owner = rustix::process::geteuid().as_raw();
+    let store = PolicyStore::new(&context.state_dir()?, owner);
+    match store.create_key(context.random()?) {
+        Ok(_) | Err(KeyError::Exists(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn try_it(context: &mut Context, plan: &Plan) -> Result<(), String> {
+    let command = plan.commands.iter().find(|command| command.event == "PreToolUse");
+    let command = command.ok_or("no hook is asked before a call")?;
+    self_test::run(context, &command.words, command.event)
+}
+
+/// The lines that change.
+fn show(context: &mut Context, change: &Change) {
+    let before = String::from_utf8_lossy(change.before.as_deref().unwrap_or_default()).into_owned();
+    let after = String::from_utf8_lossy(&change.after).into_owned();
+    let verb = if change.before.is_some() { "changed" } else { "made" };
+    if before == after {
+        return;
+    }
+    context.ui.answer(Line::default().strong(format!("{verb}: {}", change.path.display())));
+    let diff = TextDiff::from_lines(&before, &after);
+    for group in diff.grouped_ops(AROUND) {
+        for line in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let text = line.value().trim_end_matches('\n');
+            let line = match line.tag() {
+                ChangeTag::Delete => Line::default().bad(format!("- {text}")),
+                ChangeTag::Insert => Line::default().good(format!("+ {text}")),
+                ChangeTag::Equal => Line::from(format!("  {text}")),
+            };
+            context.ui.answer(line);
+        }
+    }
+}
+
+impl From<InstallError> for CliError {
+    fn from(error: InstallError) -> Self {
+        let text = error.to_string();
+        let (message, hint) = text.rsplit_once(": ").unwrap_or((&text, "see `wardkeep doctor`"));
+        let exit = match error {
+            InstallError::Unusable { .. } | InstallError::Io { .. } => Exit::Unreadable,
+            _ => Exit::Refused,
+        };
+        Self::new(exit, message, hint)
+    }
+}

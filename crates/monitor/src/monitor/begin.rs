@@ -1,0 +1,247 @@
+//! How a session of an agent begins and ends: the policy is verified once, the owner's warnings are
+//! told, and under `strict_policy` a session without a valid policy does nothing.
+
+use std::path::{Path, PathBuf};
+
+use wardkeep_evidence::hash::RecordId;
+use wardkeep_evidence::json::Value;
+use wardkeep_evidence::record::Principal;
+use wardkeep_guard::alert::{Category, Severity};
+use wardkeep_guard::taint::Taint;
+use wardkeep_guard::verdict::Verdict;
+use wardkeep_policy::audit::Source;
+use wardkeep_policy::verify::Start;
+use wardkeep_policy::workspace::Workspace;
+
+use super::{Monitor, MonitorError, Outcome, Result, Who, held};
+use crate::index::Asked;
+use crate::notices;
+use crate::policy::{About, Desk};
+use crate::store::StoreReader;
+
+/// Notifications that a session is told of at its beginning.
+const TOLD: u32 = 5;
+/// `write_blocked` entries of one session; what follows is in the journal alone.
+const BLOCKED: u32 = 50;
+/// Folders above the one that an agent starts in that may be a workspace.
+const ABOVE: usize = 16;
+
+/// A session that has begun.
+#[derive(Debug)]
+pub struct Begun {
+    /// The record of it.
+    pub outcome: Outcome,
+    /// Whether it must not go on: `strict_policy` is on and the policy is not valid.
+    pub aborted: bool,
+    /// What the owner must be told.
+    pub warnings: Vec<String>,
+    /// What ends each model call of the session, where there may be a session.
+    pub block: Option<String>,
+}
+
+impl Monitor {
+    /// A session begins in a door: the policy of its workspace is verified, once, and both are
+    /// written down. `source` is [`Source::SessionStart`] or [`Source::Heartbeat`].
+    ///
+    /// # Errors
+    /// When it cannot be told or recorded: it must not begin then.
+    pub fn begin(
+        &self,
+        who: &Who<'_>,
+        channel: &str,
+        parent: Option<&str>,
+        source: Source,
+    ) -> Result<Begun> {
+        let workspace = Workspace::open(who.workspace).map_err(MonitorError::from)?;
+        let mut random = [0; 16];
+        random.copy_from_slice(&super::random()?[..16]);
+        let desk = Desk::new(&self.store, self.config.owner);
+        let about = About { agent: who.agent, session: who.session };
+        let started = desk.start(&workspace, source, about, random)?;
+        let verification = &started.checked.verification;
+        let aborted = started.start() == Start::Abort;
+        let mut warnings = verification.warnings("wardkeep");
+        warnings.extend(started.settings.switches.warnings("wardkeep"));
+        warnings.extend(started.checked.trouble.iter().map(ToString::to_string));
+        let written = started.written.iter().filter_map(|one| one.trouble.as_ref());
+        warnings.extend(written.map(ToString::to_string));
+        if aborted {
+            warnings.push(
+                "strict_policy is on: nothing is done until the owner has mended and signed the \
+                 policy (`wardkeep md status`) and started a new session"
+                    .to_owned(),
+            );
+        }
+        let more = vec![
+            ("policy", Value::from(verification.state.name())),
+            ("aborted", Value::from(aborted)),
+        ];
+        let block = started.block(false);
+        let outcome = self.start_with(who, channel, parent, None, more)?;
+        let session = self.session(who.session)?;
+        let mut session = held(&session);
+        session.begun = Some(aborted);
+        session.told = held(&self.raised).next;
+        drop(session);
+        warnings.extend(self.unseen());
+        Ok(Begun { outcome, aborted, warnings, block })
+    }
+
+    /// A session ends.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub fn on_session_end(&self, who: &Who<'_>, reason: &str) -> Result<Outcome> {
+        let content = Value::from([
+            ("kind", Value::from("session-end")),
+            ("v", Value::from(1u64)),
+            ("reason", Value::from(super::content::shortened(reason))),
+        ]);
+        let record = self.note(who, Principal::Sys, content)?;
+        Ok(observed(record, "The session ended."))
+    }
+
+    /// An event of an agent was denied because it could not be read: someone should know.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub fn on_unread(&self, who: &Who<'_>, event: &str, reason: &str) -> Result<Outcome> {
+        let session = self.session(who.session)?;
+        let many = {
+            let mut session = held(&session);
+            session.blocked = session.blocked.saturating_add(1);
+            session.blocked > BLOCKED
+        };
+        if many {
+            return Ok(observed(RecordId::ZERO, "It was told often enough."));
+        }
+        let message = format!(
+            "an event `{}` of {} was denied: {}",
+            super::content::shortened(event),
+            who.agent,
+            super::content::shortened(reason)
+        );
+        let kind = (Category::Cpi, Severity::Medium);
+        let next = Some("run `wardkeep doctor`".to_owned());
+        let alert = self.alert(who, "HookFailed", kind, message, next, None)?;
+        let record = alert.record.unwrap_or(RecordId::ZERO);
+        Ok(observed(record, "It was denied."))
+    }
+
+    /// The workspace of a session: the nearest one above `directory` that the owner has signed a
+    /// policy in, else `directory` itself. It stays that of the session's first question, so that
+    /// changing the directory changes nothing.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub fn workspace_of(&self, session: &str, directory: &Path) -> Result<PathBuf> {
+        let session = self.session(session)?;
+        if let Some(workspace) = &held(&session).workspace {
+            return Ok(workspace.clone());
+        }
+        let known = self.policy.key().ok().and_then(|key| {
+            directory.ancestors().take(ABOVE).find(|folder| {
+                Workspace::open(folder)
+                    .ok()
+                    .and_then(|workspace| self.policy.find(&key, &workspace).ok().flatten())
+                    .is_some()
+            })
+        });
+        let workspace = known.unwrap_or(directory).to_owned();
+        held(&session).workspace = Some(workspace.clone());
+        Ok(workspace)
+    }
+
+    /// Whether a session has begun; if so, whether it was to do nothing.
+    pub(super) fn begun(&self, session: &str) -> Result<Option<bool>> {
+        Ok(held(&*self.session(session)?).begun)
+    }
+
+    /// Writes down in the audit log, too, that a protected file was not written.
+    pub(super) fn write_blocked(&self, who: &Who<'_>, tool: &str, what: &str) -> Result<()> {
+        {
+            let session = self.session(who.session)?;
+            let mut session = held(&session);
+            session.blocked = session.blocked.saturating_add(1);
+            if session.blocked > BLOCKED {
+                return Ok(());
+            }
+        }
+        let workspace = Workspace::open(who.workspace).map_err(MonitorError::from)?;
+        let about = About { agent: who.agent, session: who.session };
+        let desk = Desk::new(&self.store, self.config.owner);
+        desk.blocked(&workspace, tool, what, about)?;
+        Ok(())
+    }
+
+    /// Alerts that were raised since a session was last told of any.
+    pub(super) fn news(&self, session: &str) -> Result<Vec<String>> {
+        let session = self.session(session)?;
+        let mut session = held(&session);
+        let raised = held(&self.raised);
+        let fresh = raised.messages.iter().filter(|(number, _)| *number >= session.told);
+        let fresh = fresh.map(|(_, message)| message.clone()).collect();
+        session.told = raised.next;
+        Ok(fresh)
+    }
+
+    /// What of earlier sessions nobody has acknowledged yet; where that cannot be told, nothing.
+    fn unseen(&self) -> Vec<String> {
+        let asked = Asked { severity: Some(Severity::High), ..Asked::default() };
+        let Ok(reader) = StoreReader::open(self.store.path()) else { return Vec::new() };
+        let mut index = held(&self.index);
+        if index.catch_up(self.store.journal().folder(), &mut |_| {}).is_err() {
+            return Vec::new();
+        }
+        let Ok(found) = notices::list(&reader, &index, &asked, false, TOLD) else {
+            return Vec::new();
+        };
+        let mut lines: Vec<String> = found
+            .notices
+            .iter()
+            .map(|notice| format!("{} {}: {}", notice.severity, notice.time, notice.message))
+            .collect();
+        if !lines.is_empty() {
+            let count = found.more + lines.len() as u64;
+            lines.insert(0, format!("{count} notifications wait: see `wardkeep notifications`"));
+        }
+        lines
+    }
+}
+
+/// What has happened, and asks for nothing.
+fn observed(record: RecordId, reason: &str) -> Outcome {
+    Outcome {
+        record,
+        verdict: Verdict::Allow,
+        rule: "session-observed".to_owned(),
+        reason: reason.to_owned(),
+        suggestion: None,
+        taint: Taint::NONE,
+        severity: Severity::Info,
+        category: None,
+        text: None,
+        staged: None,
+        alerts: Vec::new(),
+    }
+}
+
+/// Alerts of this process, the newest last.
+#[derive(Debug, Default)]
+pub(super) struct Raised {
+    next: u64,
+    messages: std::collections::VecDeque<(u64, String)>,
+}
+
+/// Alerts that are kept for sessions that have not heard of them.
+const MOST_RAISED: usize = 32;
+
+impl Raised {
+    pub(super) fn add(&mut self, message: String) {
+        if self.messages.len() >= MOST_RAISED {
+            self.messages.pop_front();
+        }
+        self.messages.push_back((self.next, message));
+        self.next += 1;
+    }
+}

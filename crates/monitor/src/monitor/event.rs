@@ -1,0 +1,139 @@
+//! What one event of an agent means, asked and answered as a whole.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use wardkeep_guard::verdict::Verdict;
+use wardkeep_policy::audit::Source;
+
+use super::ops::answer;
+use super::{AnswerBody, AskError, Hook, Monitor, Question, Who, WhoBody};
+
+/// The operation that an [`EventBody`] is asked with.
+pub const EVENT: &str = "hook.event";
+/// Most parts of one event.
+const PARTS: usize = 256;
+
+/// An event of an agent: all that it means, in the order in which it would happen.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventBody {
+    /// Who acts. The workspace is where the agent says that it is; which one counts is the
+    /// monitor's to tell.
+    pub who: WhoBody,
+    /// What is to happen.
+    pub parts: Vec<Part>,
+}
+
+/// A part of an event.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// On whose behalf; as in [`EventBody::who`] where it is not said.
+    #[serde(default)]
+    pub principal: Option<String>,
+    /// What is to happen.
+    pub what: Hook,
+}
+
+/// What is answered to an event.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct EventAnswer {
+    /// To each part. After a denial the parts behind it are not asked for: there are fewer.
+    pub answers: Vec<AnswerBody>,
+    /// Why nothing may happen in this session at all.
+    pub stopped: Option<String>,
+    /// What agent and user must be told.
+    pub messages: Vec<String>,
+    /// At the beginning of a session: what ends each model call.
+    pub block: Option<String>,
+}
+
+impl Monitor {
+    /// Answers an event. A session that no door has begun begins with it.
+    ///
+    /// # Errors
+    /// When there is no answer: that is a denial.
+    pub fn event(&self, body: &EventBody) -> Result<EventAnswer, AskError> {
+        if body.parts.is_empty() || body.parts.len() > PARTS {
+            let message = format!("an event has 1 to {PARTS} parts, not {}", body.parts.len());
+            return Err(AskError::Malformed(message));
+        }
+        let workspace = self.workspace_of(&body.who.session, &body.who.workspace)?;
+        let who = WhoBody { workspace, ..body.who.clone() };
+        let mut said =
+            EventAnswer { answers: Vec::new(), stopped: None, messages: Vec::new(), block: None };
+        let first = &body.parts[0].what;
+        let starts = matches!(first, Hook::SessionStart { .. } | Hook::Unread { .. });
+        if !starts && self.begun(&who.session)?.is_none() {
+            let begins = Hook::SessionStart { channel: "first-event".to_owned(), parent: None };
+            self.part(&who, &Part { principal: None, what: begins }, &mut said)?;
+            said.answers.clear();
+        }
+        for part in &body.parts {
+            self.part(&who, part, &mut said)?;
+            let denied = said.answers.last().is_some_and(|one| one.verdict == "deny");
+            if denied {
+                break;
+            }
+        }
+        if self.begun(&who.session)? == Some(true) {
+            said.stopped = Some(
+                "the owner's policy is not valid and strict_policy is on: nothing is done in this \
+                 session until it is mended and signed (`wardkeep md status`)"
+                    .to_owned(),
+            );
+        }
+        for message in self.news(&who.session)? {
+            if !said.messages.contains(&message) {
+                said.messages.push(message);
+            }
+        }
+        Ok(said)
+    }
+
+    fn part(&self, who: &WhoBody, part: &Part, said: &mut EventAnswer) -> Result<(), AskError> {
+        let mut who = who.clone();
+        if part.principal.is_some() {
+            who.principal.clone_from(&part.principal);
+        }
+        if let Hook::SessionStart { channel, parent } = &part.what {
+            let principal = who.principal()?;
+            let acting = Who::new(&who.agent, &who.session, &who.workspace, principal);
+            let source = match channel.as_str() {
+                "heartbeat" => Source::Heartbeat,
+                _ => Source::SessionStart,
+            };
+            let begun = self.begin(&acting, channel, parent.as_deref(), source)?;
+            said.messages.extend(begun.warnings);
+            said.block = begun.block;
+            said.answers.push(answer(begun.outcome));
+            return Ok(());
+        }
+        let question = Question { who, what: part.what.clone() };
+        let answered = self.ask(&question)?;
+        self.tell_of_writes(&question, &answered)?;
+        said.messages.extend(answered.messages.iter().cloned());
+        said.answers.push(answered);
+        Ok(())
+    }
+
+    /// A write that was kept from a protected file stands in the audit log, too.
+    fn tell_of_writes(&self, question: &Question, answered: &AnswerBody) -> Result<(), AskError> {
+        let path: &Path = match &question.what {
+            Hook::FileWrite { path, .. } | Hook::FileDelete { path } => path,
+            Hook::FileRename { to, .. } => to,
+            _ => return Ok(()),
+        };
+        let kept = [Verdict::Deny.as_str(), Verdict::Stage.as_str()];
+        if !kept.contains(&answered.verdict.as_str())
+            || !(answered.rule == "cpi-deny-sealed" || answered.rule.ends_with("-protected"))
+        {
+            return Ok(());
+        }
+        let who = &question.who;
+        let acting = Who::new(&who.agent, &who.session, &who.workspace, who.principal()?);
+        let shown: PathBuf = path.strip_prefix(&who.workspace).unwrap_or(path).to_owned();
+        Ok(self.write_blocked(&acting, "file", &shown.to_string_lossy())?)
+    }
+}

@@ -1,0 +1,16 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+agent_name='Claude Code'
+agent_version=2.1.325
+agent_packages=("@anthropic-ai/claude-code@$agent_version")
+# A hook that ends well and says something else than JSON has nothing to say, to Claude Code.
+expected[malformed]=open
+
+agent_configure() {
+    export ANTHROPIC_BASE_URL=http://127.0.0.1:$PORT ANTHROPIC_API_KEY=none
+    export CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1 DISABLE_TELEMETRY=1
+}
+
+agent_command() {
+    words=("$BIN/claude" -p 'Do what is to be done.' --model claude-sonnet-4-5
+        --allowedTools 'Bash,Read,Write,Edit')
+}

@@ -1,0 +1,39 @@
+# shellcheck shell=bash disable=SC2004,SC2034,SC2154
+agent_name=OpenClaw
+agent_version=2026.9.6
+agent_packages=("openclaw@$agent_version")
+# There is no plugin yet that would ask.
+for case in "${ALL_CASES[@]:1}"; do expected[$case]=none; done
+
+agent_configure() {
+    export OPENCLAW_DISABLE_UPDATE_CHECK=1
+    mkdir -p "$HOME/.openclaw"
+    cat >"$HOME/.openclaw/openclaw.json" <<END
+{
+  "gateway": { "mode": "local" },
+  "agents": { "defaults": { "workspace": "$PWD", "model": { "primary": "fake/fake-1" } } },
+  "models": {
+    "mode": "replace",
+    "providers": {
+      "fake": {
+        "baseUrl": "http://127.0.0.1:$PORT",
+        "apiKey": "none",
+        "api": "anthropic-messages",
+        "models": [
+          {
+            "id": "fake-1", "name": "fake-1", "reasoning": false, "input": ["text"],
+            "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 },
+            "contextWindow": 128000, "maxTokens": 4096
+          }
+        ]
+      }
+    }
+  },
+  "tools": { "exec": { "security": "full", "ask": "off" } }
+}
+END
+}
+
+agent_command() {
+    words=("$BIN/openclaw" agent --local --session-id one --message 'Do what is to be done.' --timeout 200)
+}
