@@ -84,7 +84,8 @@ session() {
     local status=0 words=()
     agent_command
     if [[ $CASE == hook-slow ]]; then LIMIT=$SLOW_LIMIT; fi
-    timeout --kill-after=5 "$LIMIT" "${words[@]}" </dev/null >"$FOLDER/stdout" 2>"$FOLDER/stderr" || status=$?
+    # Only the agent, and at once: a hook that is ended along with it would be another case.
+    timeout --foreground --signal=KILL "$LIMIT" "${words[@]}" </dev/null >"$FOLDER/stdout" 2>"$FOLDER/stderr" || status=$?
     printf 'the agent ended with status %d\n' "$status"
 }
 

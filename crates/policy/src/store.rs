@@ -408,7 +408,7 @@ impl PolicyStore {
     pub fn workspaces(&self) -> Vec<PathBuf> {
         let registry = read_plain(&self.registry_path(), registry::MAX_BYTES).ok();
         let registry = registry.and_then(|bytes| sealed::peek::<Registry>(&bytes).ok());
-        registry.iter().flat_map(Registry::paths).map(PathBuf::from).collect()
+        registry.iter().flat_map(Registry::paths).collect()
     }
 
     /// Without a key nothing can be believed; that a policy was signed is taken as said.

@@ -1,7 +1,8 @@
 //! Which workspace has which id: by path, device and inode, never by anything inside of it.
 
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,28 @@ impl Place {
     }
 }
 
+/// A path as it was before [`slice::escape_ascii`].
+fn plain_path(text: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let (byte, used) = match (first, behind) {
+            (b'\\', [b'x', high, low, ..]) => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16).unwrap_or(0);
+                (u8::try_from(digit(high) * 16 + digit(low)).unwrap_or(0), 4)
+            }
+            (b'\\', [b'n', ..]) => (b'\n', 2),
+            (b'\\', [b't', ..]) => (b'\t', 2),
+            (b'\\', [b'r', ..]) => (b'\r', 2),
+            (b'\\', [other, ..]) => (*other, 2),
+            (other, _) => (*other, 1),
+        };
+        bytes.push(byte);
+        rest = rest.get(used..).unwrap_or_default();
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -100,8 +123,8 @@ impl Registry {
     }
 
     /// Where they are.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.workspaces.iter().map(|known| known.place.path.as_str())
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.workspaces.iter().map(|known| plain_path(&known.place.path))
     }
 
     fn find_real(&self, place: &Place) -> Option<Located> {
@@ -152,5 +175,19 @@ impl Registry {
 
     pub(super) fn is_full(&self) -> bool {
         self.workspaces.len() > MOST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_comes_back_from_its_escapes() {
+        for bytes in [&b"/plain"[..], b"/a b/\\x41", "/übung/日本".as_bytes(), b"/\n\t\r'\"\xff\\"]
+        {
+            let text = bytes.escape_ascii().to_string();
+            assert_eq!(plain_path(&text).as_os_str().as_bytes(), bytes, "{text}");
+        }
     }
 }
