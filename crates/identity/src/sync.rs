@@ -79,6 +79,29 @@ impl Workspace<'_> {
         Ok(synced)
     }
 
+    /// Notes new versions of watched files, and mends their owner and mode; protected files are left as
+    /// they are found.
+    ///
+    /// # Errors
+    /// As [`Self::sync`].
+    pub fn keep_watched(&self) -> Result<Synced> {
+        let _lock = self.store.lock()?;
+        let recovered = self.recover_locked()?;
+        self.check_place()?;
+        let mut record = self.record()?;
+        let state = self.look_with(&record, &|_| {}, false)?;
+        let mut synced = Synced {
+            mended: Vec::new(),
+            locked: Vec::new(),
+            versions: Vec::new(),
+            kept: Vec::new(),
+            left: Vec::new(),
+            recovered,
+        };
+        self.version_watched(&state, &mut record, &mut synced)?;
+        Ok(synced)
+    }
+
     fn restore_protected(
         &self,
         state: &State,

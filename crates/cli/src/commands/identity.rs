@@ -5,6 +5,7 @@ mod concerns;
 mod diff;
 pub(super) mod door;
 mod history;
+mod objections;
 mod reset;
 mod restore;
 pub(super) mod setup;

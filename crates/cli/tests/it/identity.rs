@@ -2,5 +2,6 @@
 
 mod alohomora;
 mod machine;
+mod present;
 mod scenarios;
 mod user;

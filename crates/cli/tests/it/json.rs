@@ -68,7 +68,11 @@ const TABLE: &[(&str, &[&str], &str)] = &[
         &["ws", "--state-dir", "policed"],
         "counts enforcement files in_place refused staged staging_problem unfinished workspace",
     ),
-    ("diff", &["ws", "--state-dir", "policed"], "changes concerns hash refused workspace"),
+    (
+        "diff",
+        &["ws", "--state-dir", "policed"],
+        "changes concerns hash objections refused workspace",
+    ),
     (
         "stage",
         &["soulguard.json", "-w", "ws", "--state-dir", "policed"],

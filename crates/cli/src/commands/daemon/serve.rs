@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -18,6 +18,9 @@ use crate::commands::identity::door::IdentityDoor;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
+
+/// How often new versions of watched files are kept.
+const VERSIONS: Duration = Duration::from_secs(30);
 
 /// Options of the daemon.
 #[derive(Debug, clap::Args)]
@@ -131,7 +134,14 @@ fn answer(
         stop,
         next: &door,
     };
-    let mut chores = || keeper.tick();
+    let mut kept: Option<Instant> = None;
+    let mut chores = || {
+        keeper.tick();
+        if kept.is_none_or(|last| last.elapsed() >= VERSIONS) {
+            door.keep_versions();
+            kept = Some(Instant::now());
+        }
+    };
     run_daemon(doors, &office, &mut chores, &options, &tally, stop)
         .map_err(|error| failed("serve", &error))?;
     // How far the journal was read is worth keeping for the next one.

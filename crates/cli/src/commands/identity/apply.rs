@@ -21,7 +21,8 @@ use crate::ui::Line;
 /// With --hash, the hash that `wardkeep diff` printed: anything changed since makes it another one, and
 /// nothing is installed. Without it, shows each file and asks. All of it is installed or nothing is;
 /// the bytes that were shown are the bytes that are installed. Where the new content looks like an
-/// attack on the agent, or cannot be shown whole, that has to be acknowledged.
+/// attack on the agent, one of your rules asks about it, or it cannot be shown whole, that has to be
+/// acknowledged; what one of your rules forbids is not installed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The workspace [default: the current folder]
@@ -55,7 +56,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     meant.place.usable()?;
     let only = names(meant.place.path(), &args.files)?;
     let progress = context.ui.progress("Looking");
-    let found = propose(&meant.place, &only, Some(progress))?;
+    let found = propose(&meant, &only, Some(progress))?;
     for refused in &found.changes.refused {
         context.ui.note(&format!("left alone: {}: {}", refused.name, refused.why));
     }
@@ -69,7 +70,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             if chosen.is_empty() {
                 return Ok(nothing(context, &meant));
             }
-            proposal(&meant.place, chosen)?
+            proposal(&meant, chosen)?
         }
     };
     let hash = approved.unwrap_or_else(|| chosen.changes.hash());
@@ -88,6 +89,12 @@ fn read_hash(text: &str) -> Result<ApprovalHash, CliError> {
 
 /// Makes sure that what was found in the new content was seen.
 fn acknowledged(context: &mut Context, proposal: &Proposal, args: &Args) -> Result<(), CliError> {
+    if let Some(forbidden) = proposal.objections.iter().find(|one| one.forbids()) {
+        return Err(CliError::refused(
+            format!("your own rule `{}` forbids it: nothing was changed", forbidden.rule()),
+            "change the rule and sign it with `wardkeep config sign`, or leave the file as it is",
+        ));
+    }
     if args.acknowledge || !proposal.needs_acknowledgement() {
         return Ok(());
     }
@@ -98,6 +105,7 @@ fn acknowledged(context: &mut Context, proposal: &Proposal, args: &Args) -> Resu
         }
     } else {
         show_concerns(&proposal.concerns).into_iter().for_each(|line| context.ui.fault(line));
+        proposal.objections.iter().for_each(|one| context.ui.fault(one.line()));
     }
     Err(CliError::refused(
         "the new content looks like an attack on the agent, or could not be shown whole",
@@ -114,6 +122,8 @@ fn review(context: &mut Context, proposal: Proposal) -> Result<Changes, CliError
         let about: Vec<_> =
             proposal.concerns.iter().filter(|one| one.name == change.name).cloned().collect();
         show_concerns(&about).into_iter().for_each(|line| context.ui.answer(line));
+        let own = proposal.objections.iter().filter(|one| one.is_about(&change.name.to_string()));
+        own.for_each(|one| context.ui.answer(one.line()));
         if context.confirm(&format!("Approve {}?", change.name))? {
             chosen.push(change.clone());
         }
@@ -144,7 +154,10 @@ pub(super) fn install(
     let store = meant.open_store(context)?;
     let desk = meant.desk(&store);
     let mut asked = files_of(&proposal.changes).with("approved", hash.to_string());
-    let found = rules(&proposal.concerns);
+    let mut found = rules(&proposal.concerns);
+    for one in &proposal.objections {
+        found.push_str(&format!(" {}", one.rule()));
+    }
     if !found.is_empty() {
         asked = asked.with("acknowledged", found);
     }

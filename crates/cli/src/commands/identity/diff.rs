@@ -11,7 +11,8 @@ use wardkeep_identity::show::{Limits, Pair, Shown, Side, Styled, Tone, compare};
 use wardkeep_monitor::identity::Place;
 
 use super::concerns::{concerns, need_acknowledgement, show_concerns};
-use super::{Access, Asked, Report, Seen, access, ask, names};
+use super::objections::{Objection, objections};
+use super::{Access, Asked, Meant, Report, Seen, access, ask, names};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -40,6 +41,7 @@ struct Answer<'a> {
     /// What lies in staging and is no proposal.
     refused: Vec<(String, String)>,
     concerns: &'a [Concerns],
+    objections: &'a [Objection],
     hash: Option<String>,
 }
 
@@ -49,7 +51,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             let only = names(meant.place.path(), &args.files)?;
             let width = context.ui.width();
             let progress = context.ui.progress("Looking");
-            Ok(report(&meant.place, &only, width, Some(progress))?.print(context))
+            Ok(report(&meant, &only, width, Some(progress))?.print(context))
         }
         Access::Daemon(state) => {
             let workspace = args.workspace.unwrap_or_else(|| context.workspace());
@@ -64,26 +66,28 @@ pub(super) struct Proposal {
     pub(super) changes: Changes,
     pub(super) shown: Vec<Shown>,
     pub(super) concerns: Vec<Concerns>,
+    pub(super) objections: Vec<Objection>,
 }
 
 /// Reads what is staged of some files, or of all.
 pub(super) fn propose(
-    place: &Place,
+    meant: &Meant,
     only: &[Name],
     progress: Option<Progress>,
 ) -> Result<Proposal, CliError> {
     let seen = Seen::new(progress);
     let told = |files: usize| seen.tell(files);
-    let mut changes = place.workspace().changes(&told)?;
+    let mut changes = meant.place.workspace().changes(&told)?;
     if !only.is_empty() {
         changes = changes.only(only);
     }
     drop(seen);
-    proposal(place, changes)
+    proposal(meant, changes)
 }
 
 /// What changes mean, for people.
-pub(super) fn proposal(place: &Place, changes: Changes) -> Result<Proposal, CliError> {
+pub(super) fn proposal(meant: &Meant, changes: Changes) -> Result<Proposal, CliError> {
+    let place = &meant.place;
     let renames = changes.renames();
     let limits = Limits::until(Instant::now() + PATIENCE);
     let (mut shown, mut found) = (Vec::new(), Vec::new());
@@ -105,14 +109,17 @@ pub(super) fn proposal(place: &Place, changes: Changes) -> Result<Proposal, CliE
             found.extend(concerns(&change.name, old.as_deref(), new));
         }
     }
-    Ok(Proposal { changes, shown, concerns: found })
+    let objections = objections(&meant.state, place, &changes);
+    Ok(Proposal { changes, shown, concerns: found, objections })
 }
 
 impl Proposal {
-    /// Whether the owner has to say that this was seen: something was found in the new content, or
-    /// not all of it could be shown.
+    /// Whether the owner has to say that this was seen: something was found in the new content, a rule
+    /// speaks against it, or not all of it could be shown.
     pub(super) fn needs_acknowledgement(&self) -> bool {
-        need_acknowledgement(&self.concerns) || !self.shown.iter().all(Shown::is_complete)
+        need_acknowledgement(&self.concerns)
+            || !self.objections.is_empty()
+            || !self.shown.iter().all(Shown::is_complete)
     }
 }
 
@@ -127,18 +134,20 @@ fn new_bytes(place: &Place, change: &Change) -> Result<Option<Vec<u8>>, CliError
 
 /// The diff of a workspace.
 pub(super) fn report(
-    place: &Place,
+    meant: &Meant,
     only: &[Name],
     width: usize,
     progress: Option<Progress>,
 ) -> Result<Report, CliError> {
+    let place = &meant.place;
     place.usable()?;
-    let Proposal { changes, shown, concerns } = propose(place, only, progress)?;
+    let Proposal { changes, shown, concerns, objections } = propose(meant, only, progress)?;
     let mut lines = Vec::new();
     for one in &shown {
         lines.extend(rendered(one, width));
     }
     lines.extend(show_concerns(&concerns));
+    lines.extend(objections.iter().map(Objection::line));
     lines.extend(shown.iter().filter(|one| !one.is_complete()).map(|one| {
         let line = Line::default().warning("look at this: ");
         line.plain(format!("not all of {} is shown here; look at the file itself", one.name))
@@ -165,6 +174,7 @@ pub(super) fn report(
         changes: &shown,
         refused: refused.collect(),
         concerns: &concerns,
+        objections: &objections,
         hash,
     };
     let exit = if changes.is_empty() { Exit::Success } else { Exit::Refused };

@@ -4,11 +4,16 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use wardkeep_evidence::record::Principal;
+use wardkeep_identity::config::Tier;
+use wardkeep_identity::name::Name;
+use wardkeep_identity::state::{FileState, Status};
 use wardkeep_monitor::daemon::{Handler, Peer, Request, Response, Role};
-use wardkeep_monitor::identity::{Asker, Desk, Setup, find};
+use wardkeep_monitor::identity::{Asker, Desk, Place, Setup, Told, find};
 use wardkeep_monitor::store::Store;
 use wardkeep_monitor::wire::{Code, Refusal};
+use wardkeep_policy::store::PolicyStore;
 
+use super::history::keep_quietly;
 use super::{Asked, Meant, Report, SentReport, diff, names, stage, status, sync};
 use crate::error::CliError;
 
@@ -22,6 +27,40 @@ pub(in crate::commands) struct IdentityDoor<'a> {
     pub(in crate::commands) state: &'a Path,
     pub(in crate::commands) store: &'a Store,
     pub(in crate::commands) next: &'a dyn Handler,
+}
+
+impl IdentityDoor<'_> {
+    /// Keeps new versions of watched files, in every workspace. What fails is tried again.
+    pub(in crate::commands) fn keep_versions(&self) {
+        let owner = rustix::process::geteuid().as_raw();
+        for path in PolicyStore::new(self.state, owner).workspaces() {
+            if let Ok(Some(place)) = find(self.state, owner, &path, SystemTime::now()) {
+                let _ = self.keep_versions_of(place, owner);
+            }
+        }
+    }
+
+    fn keep_versions_of(&self, place: Place, owner: u32) -> Result<(), CliError> {
+        place.usable()?;
+        let state = place.workspace().look(&|_| {})?;
+        let changed = |file: &&FileState| file.tier == Tier::Watch && file.status != Status::Ok;
+        let names: Vec<&Name> = state.files.iter().filter(changed).map(|file| &file.name).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let asked = Told::default().with_files(names);
+        let meant = Meant { place, state: self.state.to_owned() };
+        let asker = Asker { principal: Principal::Sys, uid: owner };
+        let desk = Desk::new(self.store, &meant.place, asker);
+        let done = desk.run(
+            "keep",
+            asked,
+            |workspace| workspace.keep_watched(),
+            |synced| Told::default().with_files(synced.versions.iter().map(|one| &one.name)),
+        )?;
+        keep_quietly(&meant, &desk, &done.outcome.versions, "keep", done.record);
+        Ok(())
+    }
 }
 
 impl Handler for IdentityDoor<'_> {
@@ -67,7 +106,7 @@ impl IdentityDoor<'_> {
         let desk = Desk::new(self.store, &meant.place, asker);
         match operation {
             "identity.status" => status::report(&meant.place, false, None),
-            "identity.diff" => diff::report(&meant.place, &files, WIDTH, None),
+            "identity.diff" => diff::report(&meant, &files, WIDTH, None),
             "identity.stage" => stage::report(&meant, &desk, &files, asked.delete),
             _ => sync::report(&meant, &desk, None),
         }

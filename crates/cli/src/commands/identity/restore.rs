@@ -79,13 +79,19 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         let answer = Answer { workspace, name: name.to_string(), commit, record: None };
         return Ok(context.done(&answer));
     }
-    let proposal = proposal(&meant.place, changes)?;
+    let proposal = proposal(&meant, changes)?;
     let width = context.ui.width();
     for shown in &proposal.shown {
         rendered(shown, width).into_iter().for_each(|line| context.ui.say(line));
     }
     if !args.yes && !context.confirm(&format!("Restore {name}?"))? {
         return Err(CliError::refused("nothing was changed", "run it again if you want it"));
+    }
+    if let Some(forbidden) = proposal.objections.iter().find(|one| one.forbids()) {
+        return Err(CliError::refused(
+            format!("your own rule `{}` forbids it: nothing was changed", forbidden.rule()),
+            "change the rule and sign it with `wardkeep config sign`, or leave the file as it is",
+        ));
     }
     drop(store);
     let hash = proposal.changes.hash();

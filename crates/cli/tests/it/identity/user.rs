@@ -180,3 +180,92 @@ fn a_file_is_no_workspace() {
     assert!(ran.stderr.contains("name the workspace first"), "{ran:?}");
     assert_eq!(ask(at, &["status", "s"]).code, 1, "not set up");
 }
+
+#[test]
+fn the_owners_rules_are_asked_before_an_approval() {
+    let scene = scene();
+    let at = scene.path();
+    let rules = r#"
+@id("soul-stays")
+@reason("the soul is finished")
+forbid (principal, action == Action::"write", resource)
+when { context.subject like "*/SOUL.md" };
+@id("agents-ask")
+@verdict("ask")
+@reason("think twice")
+forbid (principal, action == Action::"write", resource)
+when { context.subject like "*/AGENTS.md" };
+"#;
+    fs::write(at.join("s/rules.cedar"), rules).unwrap();
+    assert_eq!(ask(at, &["config", "sign", "--yes"]).code, 0);
+    stage(at, "SOUL.md", "# Another\n");
+    let shown = json(at, &["diff", "ws"]);
+    assert_eq!(shown["objections"][0]["rule"], "own:soul-stays", "{shown}");
+    // What a rule forbids is not approved at all.
+    let ran = ask(at, &["apply", "ws", "--hash", &digest(at), "--acknowledge"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("soul-stays"), "{ran:?}");
+    assert_eq!(fs::read_to_string(at.join("ws/SOUL.md")).unwrap(), "# My Soul\n");
+    // What it asks about has to be acknowledged.
+    assert_eq!(ask(at, &["reset", "ws", "--all"]).code, 0);
+    stage(at, "AGENTS.md", "# Other agents\n");
+    let hash = digest(at);
+    let ran = ask(at, &["apply", "ws", "--hash", &hash]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("think twice"), "{ran:?}");
+    assert_eq!(ask(at, &["apply", "ws", "--hash", &hash, "--acknowledge"]).code, 0);
+    assert!(ask(at, &["log", "--json"]).stdout.contains("agents-ask"));
+}
+
+#[test]
+fn a_daemon_keeps_versions_of_watched_files_by_itself() {
+    let scene = scene();
+    let at = scene.path();
+    fs::write(at.join("ws/memory/1.md"), "two\n").unwrap();
+    assert_eq!(ask(at, &["daemon"]).code, 0);
+    let versions = || {
+        let history = json(at, &["history", "memory/1.md", "-w", "ws"]);
+        history["entries"].as_array().unwrap().len()
+    };
+    for _ in 0..100 {
+        if versions() == 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let kept = versions();
+    assert_eq!(ask(at, &["daemon", "stop"]).code, 0);
+    assert_eq!(kept, 2);
+    assert_eq!(fs::read_to_string(at.join("ws/memory/1.md")).unwrap(), "two\n");
+}
+
+/// Runs a command on a terminal, and types.
+fn typed(at: &Path, command: &str, keys: &str) -> Option<Ran> {
+    use std::io::Write as _;
+    let line = format!("{} {command} --state-dir s --no-color", crate::shared::BINARY);
+    let mut script = crate::shared::command("script", at);
+    script.args(["-qec", &line, "/dev/null"]).stdin(std::process::Stdio::piped());
+    script.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = script.spawn().ok()?;
+    child.stdin.take()?.write_all(keys.as_bytes()).ok()?;
+    Some(child.wait_with_output().ok()?.into())
+}
+
+#[test]
+fn a_person_looks_at_file_by_file() {
+    let scene = scene();
+    let at = scene.path();
+    stage(at, "AGENTS.md", "# Agents, changed\n");
+    stage(at, "SOUL.md", "# Soul, changed\n");
+    let Some(ran) = typed(at, "apply ws", "n\ny\n") else {
+        return crate::shared::skip("script", "a_person_looks_at_file_by_file");
+    };
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("# Soul, changed"), "{ran:?}");
+    assert_eq!(fs::read_to_string(at.join("ws/AGENTS.md")).unwrap(), "# Agents\n");
+    assert_eq!(fs::read_to_string(at.join("ws/SOUL.md")).unwrap(), "# Soul, changed\n");
+    // What was not approved stays proposed.
+    assert_eq!(json(at, &["status", "ws"])["staged"][0]["name"], "AGENTS.md");
+    let ran = typed(at, "protect memory -w ws", "n\n").unwrap();
+    assert_eq!(ran.code, 1, "{ran:?}");
+}
