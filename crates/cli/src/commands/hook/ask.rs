@@ -2,12 +2,12 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wardkeep_agents::Agent;
 use wardkeep_monitor::daemon::{Starter, ensure_running};
 use wardkeep_monitor::monitor::{
-    EVENT, EventAnswer, EventBody, Hook, Monitor, MonitorConfig, Part, WhoBody,
+    EVENT, EventAnswer, EventBody, Hook, Monitor, MonitorConfig, MonitorError, Part, WhoBody,
 };
 use wardkeep_monitor::wire::{Client, Door, WireError};
 
@@ -18,6 +18,8 @@ use crate::error::CliError;
 const ANSWER: Duration = Duration::from_secs(2);
 /// How long a daemon may take to come up.
 const START: Duration = Duration::from_millis(1500);
+/// How long another process that holds the state is asked again.
+const AGAIN: Duration = Duration::from_millis(1500);
 
 /// What the monitor says.
 pub(super) enum Told {
@@ -60,13 +62,24 @@ impl Asking {
 
     /// The answer to a question; the record of it is durable when this returns.
     pub(super) fn ask(&self, question: &EventBody) -> Told {
-        match self.connect() {
-            Ok(mut client) => {
-                let answer = client.call(EVENT, question).and_then(|answer| answer.read());
-                answer.map_or_else(|error| Told::Nothing(error.to_string()), Told::Answer)
+        let mut client = self.connect();
+        let until = Instant::now() + AGAIN;
+        loop {
+            match client {
+                Ok(mut client) => {
+                    let answer = client.call(EVENT, question).and_then(|answer| answer.read());
+                    return answer
+                        .map_or_else(|error| Told::Nothing(error.to_string()), Told::Answer);
+                }
+                Err(error) if error.is_absent() && self.alone => match self.decide(question) {
+                    // A daemon that came up late holds the state, and will answer.
+                    Err(MonitorError::Busy(_)) if Instant::now() < until => {}
+                    Err(error) => return Told::Nothing(error.to_string()),
+                    Ok(told) => return told,
+                },
+                Err(error) => return Told::Nothing(error.to_string()),
             }
-            Err(error) if error.is_absent() && self.alone => self.decide(question),
-            Err(error) => Told::Nothing(error.to_string()),
+            client = Client::connect_to(&self.state, Door::Hooks, ANSWER);
         }
     }
 
@@ -83,11 +96,10 @@ impl Asking {
     }
 
     /// The same code under the same lock.
-    fn decide(&self, question: &EventBody) -> Told {
-        let answer = Monitor::open(&self.state, self.config.clone())
-            .map_err(|error| error.to_string())
-            .and_then(|monitor| monitor.event(question).map_err(|error| error.to_string()));
-        answer.map_or_else(Told::Nothing, Told::Answer)
+    fn decide(&self, question: &EventBody) -> Result<Told, MonitorError> {
+        let monitor = Monitor::open(&self.state, self.config.clone())?;
+        let answer = monitor.event(question);
+        Ok(answer.map_or_else(|error| Told::Nothing(error.to_string()), Told::Answer))
     }
 
     /// Has it written down that an event was denied unread, if that can be done.
