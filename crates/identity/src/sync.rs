@@ -29,7 +29,7 @@ pub struct Mended {
 }
 
 /// What was put right.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Synced {
     /// By name.
     pub mended: Vec<Mended>,
@@ -62,14 +62,7 @@ impl Workspace<'_> {
         self.check_place()?;
         let mut record = self.record()?;
         let state = self.look_with(&record, progress, !self.level.is_owned())?;
-        let mut synced = Synced {
-            mended: Vec::new(),
-            locked: Vec::new(),
-            versions: Vec::new(),
-            kept: Vec::new(),
-            left: Vec::new(),
-            recovered,
-        };
+        let mut synced = Synced { recovered, ..Synced::default() };
         for closed in &state.closed {
             synced.left.push(Left { name: closed.name.clone(), why: closed.why.clone() });
         }
@@ -90,14 +83,7 @@ impl Workspace<'_> {
         self.check_place()?;
         let mut record = self.record()?;
         let state = self.look_with(&record, &|_| {}, false)?;
-        let mut synced = Synced {
-            mended: Vec::new(),
-            locked: Vec::new(),
-            versions: Vec::new(),
-            kept: Vec::new(),
-            left: Vec::new(),
-            recovered,
-        };
+        let mut synced = Synced { recovered, ..Synced::default() };
         self.version_watched(&state, &mut record, &mut synced)?;
         Ok(synced)
     }

@@ -89,12 +89,7 @@ fn read_hash(text: &str) -> Result<ApprovalHash, CliError> {
 
 /// Makes sure that what was found in the new content was seen.
 fn acknowledged(context: &mut Context, proposal: &Proposal, args: &Args) -> Result<(), CliError> {
-    if let Some(forbidden) = proposal.objections.iter().find(|one| one.forbids()) {
-        return Err(CliError::refused(
-            format!("your own rule `{}` forbids it: nothing was changed", forbidden.rule()),
-            "change the rule and sign it with `wardkeep config sign`, or leave the file as it is",
-        ));
-    }
+    proposal.check_rules()?;
     if args.acknowledge || !proposal.needs_acknowledgement() {
         return Ok(());
     }

@@ -121,6 +121,17 @@ impl Proposal {
             || !self.objections.is_empty()
             || !self.shown.iter().all(Shown::is_complete)
     }
+
+    /// Refuses what one of the owner's rules forbids.
+    pub(super) fn check_rules(&self) -> Result<(), CliError> {
+        match self.objections.iter().find(|one| one.forbids()) {
+            None => Ok(()),
+            Some(forbidden) => Err(CliError::refused(
+                format!("your own rule `{}` forbids it: nothing was changed", forbidden.rule()),
+                "change the rule and sign it with `wardkeep config sign`, or leave the file as it is",
+            )),
+        }
+    }
 }
 
 /// The bytes that a file gets; where only its mode changes, those that it has.

@@ -87,12 +87,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if !args.yes && !context.confirm(&format!("Restore {name}?"))? {
         return Err(CliError::refused("nothing was changed", "run it again if you want it"));
     }
-    if let Some(forbidden) = proposal.objections.iter().find(|one| one.forbids()) {
-        return Err(CliError::refused(
-            format!("your own rule `{}` forbids it: nothing was changed", forbidden.rule()),
-            "change the rule and sign it with `wardkeep config sign`, or leave the file as it is",
-        ));
-    }
+    proposal.check_rules()?;
     drop(store);
     let hash = proposal.changes.hash();
     install(context, &meant, &proposal, &hash)
