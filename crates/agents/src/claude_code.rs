@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::agent::{Adapter, Agent, Asked};
 use crate::answer::Answer;
-use crate::common::{CLAUDE, kind_in, name, read, told, unknown, withheld};
+use crate::common::{kind_in, read_named, told, withheld};
 use crate::event::{Crossing, Event, Kind};
 use crate::input::{self, Malformed};
 use crate::output::Output;
@@ -45,9 +45,7 @@ impl Adapter for ClaudeCode {
         home: Option<&Path>,
     ) -> Result<Event, Malformed> {
         let object = input::read(bytes)?;
-        let name = name(hint, Some(object.text("hook_event_name")?))?;
-        let kind = self.kind(&name).ok_or_else(|| unknown(&name))?;
-        let mut event = read(Agent::ClaudeCode, name, kind, &object, &CLAUDE, home)?;
+        let mut event = read_named(self, Agent::ClaudeCode, hint, &object, home)?;
         match event.name.as_str() {
             "PostToolUseFailure" => {
                 let text = object.text_if_any("error")?.unwrap_or_default().to_owned();

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::agent::{Adapter, Agent, Asked};
 use crate::answer::Answer;
-use crate::common::{CLAUDE, kind_in, name, read, told, unknown, withheld};
+use crate::common::{kind_in, read_named, told, withheld};
 use crate::event::{Event, Kind};
 use crate::input::{self, Malformed};
 use crate::output::Output;
@@ -40,10 +40,7 @@ impl Adapter for Codex {
         bytes: &[u8],
         home: Option<&Path>,
     ) -> Result<Event, Malformed> {
-        let object = input::read(bytes)?;
-        let name = name(hint, Some(object.text("hook_event_name")?))?;
-        let kind = self.kind(&name).ok_or_else(|| unknown(&name))?;
-        read(Agent::Codex, name, kind, &object, &CLAUDE, home)
+        read_named(self, Agent::Codex, hint, &input::read(bytes)?, home)
     }
 
     fn write(&self, asked: &Asked<'_>, answer: &Answer) -> Output {

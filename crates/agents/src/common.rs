@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use wardkeep_evidence::record::Principal;
 
-use crate::agent::Agent;
+use crate::agent::{Adapter, Agent};
 use crate::answer::Leave;
 use crate::event::{Crossing, Event, Kind};
 use crate::input::{self, Malformed, Object};
@@ -57,6 +57,19 @@ pub(crate) fn name(hint: Option<&str>, said: Option<&str>) -> Result<String> {
 pub(crate) fn unknown(name: &str) -> Malformed {
     let name = wardkeep_evidence::check::printable(name);
     Malformed::new(format!("the event `{name}` is not known to this version of wardkeep"))
+}
+
+/// Reads an event that says its name, and names its members, as those of Claude Code do.
+pub(crate) fn read_named(
+    adapter: &dyn Adapter,
+    agent: Agent,
+    hint: Option<&str>,
+    object: &Object,
+    home: Option<&Path>,
+) -> Result<Event> {
+    let name = name(hint, Some(object.text("hook_event_name")?))?;
+    let kind = adapter.kind(&name).ok_or_else(|| unknown(&name))?;
+    read(agent, name, kind, object, &CLAUDE, home)
 }
 
 /// Reads an event of an agent that names its members so.

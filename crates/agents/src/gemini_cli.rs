@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Adapter, Agent, Asked};
 use crate::answer::{Answer, Leave};
-use crate::common::{CLAUDE, kind_in, name, read, unknown, withheld};
+use crate::common::{kind_in, read_named, withheld};
 use crate::event::{Event, Kind};
 use crate::input::{self, Malformed};
 use crate::output::Output;
@@ -36,10 +36,7 @@ impl Adapter for GeminiCli {
         bytes: &[u8],
         home: Option<&Path>,
     ) -> Result<Event, Malformed> {
-        let object = input::read(bytes)?;
-        let name = name(hint, Some(object.text("hook_event_name")?))?;
-        let kind = self.kind(&name).ok_or_else(|| unknown(&name))?;
-        read(Agent::GeminiCli, name, kind, &object, &CLAUDE, home)
+        read_named(self, Agent::GeminiCli, hint, &input::read(bytes)?, home)
     }
 
     fn write(&self, asked: &Asked<'_>, answer: &Answer) -> Output {
