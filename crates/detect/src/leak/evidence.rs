@@ -5,7 +5,7 @@ use crate::rules::verdict::Thresholds;
 
 /// Findings that are reported at most; what is withheld has no such bound.
 const MOST: usize = 64;
-/// Less than this is no finding.
+/// Less than this is no finding, unless it is what makes the text suspicious.
 const LEAST: f32 = 0.1;
 
 /// A reason to think of a leak.
@@ -91,9 +91,12 @@ impl Evidence {
         self.highest
     }
 
-    fn weigh(&mut self) {
+    /// Adds up anew; says whether something of this weight, which came last, is a finding.
+    fn weigh(&mut self, weight: f32) -> bool {
+        let before = self.verdict();
         let open = self.open.iter().map(|open| 1.0 - open.weight).product::<f32>();
         self.highest = self.highest.max(1.0 - self.clean * open).clamp(0.0, 1.0);
+        self.verdict() != Verdict::Clean && (weight >= LEAST || before == Verdict::Clean)
     }
 
     pub(super) fn verdict(&self) -> Verdict {
@@ -108,8 +111,7 @@ impl Evidence {
             Count::Once => self.first(signal.rule.id, signal.weight),
         };
         self.clean *= 1.0 - fresh.clamp(0.0, 1.0);
-        self.weigh();
-        if signal.weight < LEAST || self.verdict() == Verdict::Clean {
+        if !self.weigh(signal.weight) {
             return false;
         }
         self.withheld.push(signal.span);
@@ -120,8 +122,7 @@ impl Evidence {
     /// Takes in a finding of another detector.
     pub(super) fn add_found(&mut self, found: Finding) {
         self.clean *= 1.0 - found.weight.clamp(0.0, 1.0);
-        self.weigh();
-        if found.weight >= LEAST && self.verdict() != Verdict::Clean {
+        if self.weigh(found.weight) {
             self.withheld.push(found.span);
             self.report(|| found);
         }
@@ -154,8 +155,7 @@ impl Evidence {
             }
         };
         self.open[at].weight = fresh.clamp(0.0, 1.0);
-        self.weigh();
-        if signal.weight < LEAST || self.verdict() == Verdict::Clean {
+        if !self.weigh(signal.weight) {
             return;
         }
         self.withheld.push(signal.span);
@@ -239,6 +239,17 @@ mod tests {
         assert!((scan.score - 0.58).abs() < 1e-6);
         let starts: Vec<usize> = scan.findings.iter().map(|one| one.span.start).collect();
         assert_eq!(starts, [3, 2]);
+    }
+
+    #[test]
+    fn however_little_tips_the_balance_it_is_a_finding() {
+        let mut evidence = evidence();
+        let near = Thresholds::of(Channel::ModelOutput).suspicious - 0.01;
+        assert!(!evidence.add(signal(&RULE, near, Count::Once, 0)));
+        assert!(evidence.add(signal(&OTHER, 0.05, Count::Each(0.05), 1)));
+        assert!(!evidence.add(signal(&OTHER, 0.05, Count::Each(0.05), 2)), "but no more of it");
+        let scan = evidence.into_scan();
+        assert_eq!((scan.verdict, scan.findings.len()), (Verdict::Suspicious, 1));
     }
 
     #[test]
