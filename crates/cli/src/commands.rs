@@ -26,6 +26,7 @@ mod scan;
 mod snapshot;
 mod time;
 mod trust;
+mod undo;
 mod uninstall;
 mod witness;
 
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Stage(identity::StageArgs),
     Status(identity::StatusArgs),
     Sync(identity::SyncArgs),
+    Undo(undo::Args),
     Uninstall(uninstall::Args),
     Watch(identity::WatchArgs),
     Witness(witness::Args),
@@ -110,6 +112,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Status(args) => identity::status(context, args),
         Command::Sync(args) => identity::sync(context, args),
         Command::Watch(args) => identity::watch(context, args),
+        Command::Undo(args) => undo::run(context, args),
         Command::Uninstall(args) => uninstall::run(context, args),
         Command::Witness(args) => witness::run(context, args.command),
     }

@@ -26,6 +26,7 @@ pub mod sealer;
 pub mod snapshot;
 pub mod store;
 pub mod tree;
+pub mod undo;
 pub mod verify;
 pub mod watch;
 pub mod wire;

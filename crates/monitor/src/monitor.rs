@@ -41,6 +41,7 @@ mod content;
 mod event;
 pub mod flood;
 mod hooks;
+mod keeping;
 mod ops;
 mod past;
 mod pipeline;
@@ -120,6 +121,8 @@ pub struct Monitor {
     denials: Mutex<Denials>,
     // Alerts that sessions have yet to be told of.
     raised: Mutex<begin::Raised>,
+    // Held while a session begins with its first event.
+    beginning: Mutex<()>,
     sketch_key: [u8; 32],
     // Whether sketches of earlier processes were made with the same key.
     key_stays: bool,
@@ -172,6 +175,7 @@ impl Monitor {
             snapshots: Mutex::new(HashMap::new()),
             denials: Mutex::new(Denials::default()),
             raised: Mutex::new(begin::Raised::default()),
+            beginning: Mutex::new(()),
             store,
             policy,
             config,

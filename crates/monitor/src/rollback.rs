@@ -177,6 +177,46 @@ impl Snapshots<'_> {
         self.roll_back(&taken.listed, None, &Order { auto: false, by, expected: None })
     }
 
+    /// Puts files below a folder back to what they were, and removes others. They are written down as
+    /// a snapshot of their own, which is then restored.
+    ///
+    /// # Errors
+    /// As [`Snapshots::restore`].
+    pub fn put_back(
+        &self,
+        root: &Path,
+        files: Vec<Entry>,
+        gone: Vec<RelativePath>,
+        reason: &str,
+        by: By<'_>,
+    ) -> Result<RolledBack> {
+        let root = Root::open(root)?;
+        let _lock = self.lock()?;
+        self.resume_locked()?;
+        let sizes = files.iter().map(|entry| match entry.content {
+            Content::File { size, .. } => size,
+            Content::Link { .. } => 0,
+        });
+        let total = sizes.sum();
+        let mut covers: Vec<RelativePath> =
+            files.iter().map(|entry| entry.path.clone()).chain(gone).collect();
+        covers.sort();
+        let manifest = Manifest {
+            id: SnapshotId::default(),
+            scope: Scope::Files,
+            taken: String::new(),
+            reason: reason.to_owned(),
+            workspace: root.path().to_owned(),
+            covers,
+            files,
+            state: Vec::new(),
+            left_out: Vec::new(),
+            more_left_out: 0,
+        };
+        let taken = self.write_down(manifest, total, by)?;
+        self.roll_back(&taken.listed, None, &Order { auto: false, by, expected: None })
+    }
+
     /// Finishes a rollback that a process began and did not finish.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ use crate::policy::About;
 use crate::store::{Event, Store};
 
 pub(crate) use blobs::Blobs;
-pub(crate) use capture::{Capture, capture};
+pub(crate) use capture::{Capture, Hurry, capture};
 pub use catalogue::{Catalogue, Listed, RolledBackRecord};
 pub use diff::{Change, Difference, Opened};
 pub use error::SnapshotError;
@@ -172,6 +172,7 @@ pub struct Snapshots<'s> {
     pub(crate) store: &'s Store,
     pub(crate) limits: Limits,
     pub(crate) steps: &'s dyn Steps,
+    hurry: Option<Hurry>,
 }
 
 impl fmt::Debug for Snapshots<'_> {
@@ -184,7 +185,12 @@ impl<'s> Snapshots<'s> {
     /// With the usual limits.
     #[must_use]
     pub fn new(store: &'s Store) -> Self {
-        Self { store, limits: Limits::default(), steps: &Uninterrupted }
+        Self { store, limits: Limits::default(), steps: &Uninterrupted, hurry: None }
+    }
+
+    /// For someone who waits.
+    pub(crate) fn in_a_hurry(self, limits: Limits, hurry: Hurry) -> Self {
+        Self { limits, hurry: Some(hurry), ..self }
     }
 
     /// With other limits.
@@ -322,7 +328,7 @@ impl<'s> Snapshots<'s> {
             true => signed_set(self.store.path(), keep)?,
             false => Vec::new(),
         };
-        let found: Capture = capture(root, scope, &covers, limits, identity, keep)?;
+        let found: Capture = capture(root, scope, &covers, limits, identity, self.hurry, keep)?;
         let manifest = Manifest {
             id: SnapshotId::default(),
             scope,
@@ -361,6 +367,11 @@ impl<'s> Snapshots<'s> {
 
     /// Waits for other processes that take or restore snapshots.
     pub(crate) fn lock(&self) -> Result<Lock> {
+        self.lock_until(Instant::now() + LOCK_WAIT)
+    }
+
+    /// As [`Self::lock`], not longer than until then.
+    pub(crate) fn lock_until(&self, until: Instant) -> Result<Lock> {
         let folder = folder(self.store.path())?;
         let path = folder.path().join(LOCK);
         let failed = |error: io::Error| SnapshotError::io("lock", &path, error);
@@ -372,11 +383,10 @@ impl<'s> Snapshots<'s> {
         let file = rustix::fs::openat(folder.handle(), LOCK, flags, mode)
             .map_err(|errno| failed(errno.into()))?;
         let file = File::from(file);
-        let began = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Lock { _file: file }),
-                Err(std::fs::TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => {
+                Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 Err(std::fs::TryLockError::WouldBlock) => return Err(SnapshotError::Busy),

@@ -11,12 +11,12 @@ use crate::shared::Ran;
 use crate::state::Scene;
 
 /// A workspace and a state directory; a daemon that was started ends with it.
-struct Place {
-    scene: Scene,
+pub(crate) struct Place {
+    pub(crate) scene: Scene,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scene = Scene::new();
         let work = scene.at("work");
         fs::create_dir(&work).unwrap();
@@ -36,11 +36,11 @@ impl Place {
         place
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.scene.at("work")
     }
 
-    fn hook(&self, arguments: &[&str], input: &[u8]) -> Ran {
+    pub(crate) fn hook(&self, arguments: &[&str], input: &[u8]) -> Ran {
         self.hook_in(arguments, input, &[])
     }
 
@@ -55,7 +55,7 @@ impl Place {
         child.wait_with_output().unwrap().into()
     }
 
-    fn event(&self, name: &str, more: Value) -> Vec<u8> {
+    pub(crate) fn event(&self, name: &str, more: Value) -> Vec<u8> {
         let mut event = json!({
             "session_id": "abc", "transcript_path": "/t", "cwd": self.work(), "hook_event_name": name,
         });
@@ -65,12 +65,12 @@ impl Place {
     }
 
     /// A call of a tool of Claude Code, decided in the hook's own process.
-    fn call(&self, tool: &str, input: Value) -> Ran {
+    pub(crate) fn call(&self, tool: &str, input: Value) -> Ran {
         let event = self.event("PreToolUse", json!({"tool_name": tool, "tool_input": input}));
         self.hook(&["claude-code", "PreToolUse", "--no-daemon"], &event)
     }
 
-    fn shell(&self, command: &str) -> Ran {
+    pub(crate) fn shell(&self, command: &str) -> Ran {
         self.call("Bash", json!({ "command": command }))
     }
 
@@ -87,7 +87,7 @@ impl Drop for Place {
     }
 }
 
-fn is_leave(ran: &Ran) -> bool {
+pub(crate) fn is_leave(ran: &Ran) -> bool {
     ran.code == 0 && ran.stdout.is_empty()
 }
 

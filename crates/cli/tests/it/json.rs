@@ -119,6 +119,11 @@ const TABLE: &[(&str, &[&str], &str)] = &[
         &["SNAPSHOT", "--yes", "--state-dir", "policed"],
         "changes dry_run finished kept left record removed restored snapshot",
     ),
+    (
+        "undo",
+        &["--list", "--state-dir", "policed"],
+        "calls created dry_run kept left lost removed restored",
+    ),
     ("daemon stop", &["--state-dir", "policed"], "stopped"),
     ("daemon install-units", &["--print"], "units written"),
     ("demo", &[], "held scenes"),

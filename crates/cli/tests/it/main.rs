@@ -47,6 +47,8 @@ mod shared;
 #[cfg(test)]
 mod state;
 #[cfg(test)]
+mod undo;
+#[cfg(test)]
 mod vectors;
 #[cfg(test)]
 mod witness;

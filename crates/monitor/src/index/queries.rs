@@ -6,6 +6,7 @@ use wardkeep_evidence::record::RecordType;
 use wardkeep_evidence::time::Timestamp;
 
 use super::shape::FIRST_NOTICE;
+use super::words::Said;
 use super::{Category, Filter, Index, IndexError, Severity, Shape, key, signed, unsigned};
 use crate::journal::{Location, SegmentNumber};
 
@@ -203,6 +204,24 @@ impl Index {
              WHERE shape & 15872 = 3072 ORDER BY idx DESC LIMIT ?1",
         )?;
         self.collect(&mut statement, [limit], location)
+    }
+
+    /// Where the newest records of files that were kept are, newest first, at most `limit`: of one
+    /// session, or of all.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub(crate) fn kept_for_undo(
+        &self,
+        session: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Location>, IndexError> {
+        let (mask, said) = Shape::said_bits(Said::Undo);
+        let mut statement = self.ask(
+            "SELECT segment, offset, length FROM lines
+             WHERE shape & ?1 = ?2 AND (?3 IS NULL OR session = ?3) ORDER BY idx DESC LIMIT ?4",
+        )?;
+        self.collect(&mut statement, params![mask, said, session, limit], location)
     }
 
     /// The line at a position in the log.

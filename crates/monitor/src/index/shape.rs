@@ -90,7 +90,6 @@ impl Shape {
         (0x1f, i64::try_from(at + 1).unwrap_or(0))
     }
 
-    #[cfg(test)]
     /// The number of a word that records tell by, and the bits it stands in.
     pub(super) fn said_bits(said: Said) -> (i64, i64) {
         let at = Said::ALL.iter().position(|item| *item == said).unwrap_or(0);

@@ -87,5 +87,7 @@ words! {
         Rollback = "rollback",
         /// A command names a protected file.
         Warning = "warning",
+        /// Files were kept before an agent's tool changed them.
+        Undo = "undo",
     }
 }

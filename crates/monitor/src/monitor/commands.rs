@@ -232,7 +232,7 @@ fn deed(operation: Operation) -> Option<Deed> {
 }
 
 /// The files that are meant: one, those that a glob finds, or all below a folder.
-fn named(touch: &Touch, budget: &mut usize) -> Vec<PathBuf> {
+pub(super) fn named(touch: &Touch, budget: &mut usize) -> Vec<PathBuf> {
     let mut found = vec![touch.path.clone()];
     for pattern in &touch.glob {
         let mut next = Vec::new();

@@ -7,7 +7,7 @@ use wardkeep_guard::verdict::Verdict;
 use wardkeep_policy::audit::Source;
 
 use super::ops::answer;
-use super::{AnswerBody, AskError, Hook, Monitor, Question, Who, WhoBody};
+use super::{AnswerBody, AskError, Hook, Monitor, Question, Who, WhoBody, held};
 
 /// The operation that an [`EventBody`] is asked with.
 pub const EVENT: &str = "hook.event";
@@ -65,11 +65,15 @@ impl Monitor {
             EventAnswer { answers: Vec::new(), stopped: None, messages: Vec::new(), block: None };
         let first = &body.parts[0].what;
         let starts = matches!(first, Hook::SessionStart { .. } | Hook::Unread { .. });
-        if !starts && self.begun(&who.session)?.is_none() {
+        // Two events of a new session may come at once: it begins with one of them.
+        let beginning =
+            (!starts && self.begun(&who.session)?.is_none()).then(|| held(&self.beginning));
+        if beginning.is_some() && self.begun(&who.session)?.is_none() {
             let begins = Hook::SessionStart { channel: "first-event".to_owned(), parent: None };
             self.part(&who, &Part { principal: None, what: begins }, &mut said)?;
             said.answers.clear();
         }
+        drop(beginning);
         for part in &body.parts {
             self.part(&who, part, &mut said)?;
             let denied = said.answers.last().is_some_and(|one| one.verdict == "deny");
@@ -77,6 +81,7 @@ impl Monitor {
                 break;
             }
         }
+        self.keep_for_undo(&who, &body.parts, &said.answers)?;
         if self.begun(&who.session)? == Some(true) {
             said.stopped = Some(
                 "the owner's policy is not valid and strict_policy is on: nothing is done in this \

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Instant;
 
-use rustix::fs::fstat;
+use rustix::fs::{AtFlags, fstat, statat};
 use wardkeep_evidence::hash::{BlobHash, sha256};
 use wardkeep_policy::protect::fold_name;
 
@@ -40,17 +41,26 @@ impl Capture {
 /// What is done with the bytes of each file.
 pub(crate) type Keep<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
+/// How a look is taken that somebody waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hurry {
+    /// When it must be over; what was not looked at by then is left out.
+    pub(crate) until: Instant,
+}
+
 /// Looks at everything that is covered below a root. `state` is the identity of the state
-/// directory, which is never part of it.
+/// directory, which is never part of it. In a `hurry`, what programs make again is left out.
 pub(crate) fn capture(
     root: &Root,
     scope: Scope,
     covers: &[RelativePath],
     limits: &Limits,
     state: Option<(u64, u64)>,
+    hurry: Option<Hurry>,
     keep: Keep<'_>,
 ) -> Result<Capture> {
-    let mut walk = Walk { limits, state, keep, names: limits.names, found: Capture::default() };
+    let mut walk =
+        Walk { limits, state, hurry, keep, names: limits.names, found: Capture::default() };
     if scope.folds() {
         let wanted: Vec<Vec<String>> = covers.iter().map(folded).collect();
         let wanted: Vec<&[String]> = wanted.iter().map(Vec::as_slice).collect();
@@ -70,6 +80,7 @@ pub(crate) fn capture(
 struct Walk<'a> {
     limits: &'a Limits,
     state: Option<(u64, u64)>,
+    hurry: Option<Hurry>,
     keep: Keep<'a>,
     /// How many names may still be listed.
     names: usize,
@@ -125,6 +136,10 @@ impl Walk<'_> {
         path: &RelativePath,
         depth: usize,
     ) -> Result<()> {
+        if self.hurry.is_some_and(|hurry| Instant::now() >= hurry.until) {
+            self.leave(path, Why::Limit);
+            return Ok(());
+        }
         let left = self.limits.total_bytes.saturating_sub(self.found.bytes);
         match look(folder, name, self.limits.file_bytes) {
             Seen::Missing => {}
@@ -137,6 +152,10 @@ impl Walk<'_> {
                 let identity = fstat(&inner).ok().map(|stat| (stat.st_dev, stat.st_ino));
                 if identity.is_some() && identity == self.state {
                     self.leave(path, Why::State);
+                    return Ok(());
+                }
+                if self.hurry.is_some() && is_remade(name, inner.as_fd(), depth) {
+                    self.leave(path, Why::Remade);
                     return Ok(());
                 }
                 for name in self.list(inner.as_fd(), Some(path)) {
@@ -194,5 +213,16 @@ impl Walk<'_> {
         } else if !self.found.left_out.contains_key(path) {
             self.found.more_left_out += 1;
         }
+    }
+}
+
+/// Whether a folder holds what programs make again: packages, caches, build output. A repository's
+/// own folder is such only inside of what is looked at, where nothing but git writes.
+fn is_remade(name: &OsStr, folder: BorrowedFd<'_>, depth: usize) -> bool {
+    let has = |file: &str| statat(folder, file, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    match name.to_str() {
+        Some("node_modules" | "__pycache__") => true,
+        Some(".git") => depth > 0,
+        _ => has("CACHEDIR.TAG") || has("pyvenv.cfg"),
     }
 }

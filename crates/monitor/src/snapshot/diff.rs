@@ -119,7 +119,7 @@ impl Opened {
     pub(crate) fn diff_below(&self, root: &Root, limits: &Limits) -> Result<Vec<Change>> {
         let Manifest { scope, covers, .. } = &self.manifest;
         let state = state_identity(&self.state);
-        let now = capture(root, *scope, covers, limits, state, &mut |_| Ok(()))?;
+        let now = capture(root, *scope, covers, limits, state, None, &mut |_| Ok(()))?;
         Ok(self.compare(&now))
     }
 

@@ -96,6 +96,8 @@ pub enum Why {
     Unreadable,
     /// It is the state directory.
     State,
+    /// It is a folder of what programs make again.
+    Remade,
 }
 
 impl Why {
@@ -108,6 +110,7 @@ impl Why {
             Self::NotRegular => "is neither a file nor a link",
             Self::Unreadable => "cannot be read",
             Self::State => "is the state directory",
+            Self::Remade => "is a cache, packages or build output",
         }
     }
 }
