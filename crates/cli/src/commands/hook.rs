@@ -86,7 +86,7 @@ fn decide(agent: Agent, hint: Option<&str>, asking: Result<Asking, CliError>) ->
     let Some(question) = event.question() else {
         return agent.write(&event, &Answer::noted(&event));
     };
-    match asking.ask(&question) {
+    match asking.ask(&asking.with_findings(question)) {
         Told::Answer(said) => agent.write(&event, &Answer::of(&event, &said)),
         Told::Nothing(why) => {
             agent.write(&event, &Answer::deny(format!("denied by wardkeep: {why}")))

@@ -23,6 +23,8 @@ use crate::store::StoreReader;
 const TOLD: u32 = 5;
 /// `write_blocked` entries of one session; what follows is in the journal alone.
 const BLOCKED: u32 = 50;
+/// Things that are wrong with agents' hooks that one session is told of.
+const UNPROTECTED: usize = 16;
 /// Folders above the one that an agent starts in that may be a workspace.
 const ABOVE: usize = 16;
 
@@ -126,6 +128,39 @@ impl Monitor {
         let alert = self.alert(who, "HookFailed", kind, message, next, None)?;
         let record = alert.record.unwrap_or(RecordId::ZERO);
         Ok(observed(record, "It was denied."))
+    }
+
+    /// An agent that wardkeep was installed into does not ask, or not for everything: the owner should
+    /// know. Told once a session for each thing that is wrong.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub fn on_unprotected(
+        &self,
+        who: &Who<'_>,
+        agent: &str,
+        what: &str,
+        mend: &str,
+    ) -> Result<Outcome> {
+        let short = super::content::shortened;
+        let message = format!("{} is not protected: {}", short(agent), short(what));
+        let known = {
+            let session = self.session(who.session)?;
+            let mut session = held(&session);
+            let known = session.unprotected.contains(&message);
+            if !known && session.unprotected.len() < UNPROTECTED {
+                session.unprotected.push(message.clone());
+                false
+            } else {
+                true
+            }
+        };
+        if known {
+            return Ok(observed(RecordId::ZERO, "It was told already."));
+        }
+        let kind = (Category::Cpi, Severity::High);
+        let alert = self.alert(who, "NotProtected", kind, message, Some(short(mend)), None)?;
+        Ok(observed(alert.record.unwrap_or(RecordId::ZERO), "It was told."))
     }
 
     /// The workspace of a session: the nearest one above `directory` that the owner has signed a

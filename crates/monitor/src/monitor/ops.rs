@@ -60,6 +60,15 @@ pub enum Hook {
         /// Why.
         reason: String,
     },
+    /// An agent does not ask, or not for everything.
+    Unprotected {
+        /// The agent, by its name.
+        agent: String,
+        /// What is wrong.
+        what: String,
+        /// How it is mended.
+        mend: String,
+    },
     /// Something was said that nobody can stop any more.
     SessionMessage {
         /// What was said.
@@ -277,6 +286,9 @@ impl Monitor {
             }
             Hook::SessionEnd { reason } => self.on_session_end(&who, reason)?,
             Hook::Unread { event, reason } => self.on_unread(&who, event, reason)?,
+            Hook::Unprotected { agent, what, mend } => {
+                self.on_unprotected(&who, agent, what, mend)?
+            }
             Hook::ToolResult { tool, call, text } => {
                 let call = call.as_ref().map(id).transpose()?;
                 self.on_tool_result(&who, tool, call, text)?

@@ -80,6 +80,8 @@ pub(super) struct Session {
     pub(super) begun: Option<bool>,
     /// How often it was kept from writing something protected.
     pub(super) blocked: u32,
+    /// What it was told is wrong with agents' hooks.
+    pub(super) unprotected: Vec<String>,
     /// Up to which alert of this process it was told.
     pub(super) told: u64,
     // When denials last called for a way back, and whether for one by itself.
@@ -110,6 +112,7 @@ impl Session {
             workspace: None,
             begun: None,
             blocked: 0,
+            unprotected: Vec::new(),
             told: 0,
             called: HashMap::new(),
             profile: None,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use wardkeep_agents::Agent;
+use wardkeep_agents::install::{Finding, INSTALLABLE, Surroundings, examine};
 use wardkeep_monitor::daemon::{Starter, ensure_running};
 use wardkeep_monitor::monitor::{
     EVENT, EventAnswer, EventBody, Hook, Monitor, MonitorConfig, MonitorError, Part, WhoBody,
@@ -21,6 +22,9 @@ const START: Duration = Duration::from_millis(1500);
 /// How long another process that holds the state is asked again.
 const AGAIN: Duration = Duration::from_millis(1500);
 
+/// What is wrong with one agent that is told of.
+const FINDINGS: usize = 4;
+
 /// What the monitor says.
 pub(super) enum Told {
     Answer(EventAnswer),
@@ -36,6 +40,8 @@ pub(super) struct Asking {
     starter: Option<Starter>,
     /// Whether this process may decide where there is no daemon.
     alone: bool,
+    /// Where agents' settings are, to see whether they still ask; not known inside of a confinement.
+    around: Option<Surroundings>,
 }
 
 impl Asking {
@@ -53,7 +59,29 @@ impl Asking {
             Some(starter)
         };
         let alone = !confined && !owned;
-        Ok(Self { state, config: context.monitor_config()?, starter, alone })
+        let around = (!confined).then(|| {
+            let machine = rustix::process::geteuid().is_root().then(|| PathBuf::from("/etc"));
+            let (home, program) = (context.home_by_user()?, context.program().ok()?);
+            Some(Surroundings { home, machine, program, state: state.clone() })
+        });
+        let around = around.flatten();
+        Ok(Self { state, config: context.monitor_config()?, starter, alone, around })
+    }
+
+    /// At the beginning of a session: what is wrong with the hooks of the agents that wardkeep was
+    /// installed into, told with the question.
+    pub(super) fn with_findings(&self, mut question: EventBody) -> EventBody {
+        let starts = matches!(question.parts[..], [Part { what: Hook::SessionStart { .. }, .. }]);
+        let Some(around) = self.around.as_ref().filter(|_| starts) else { return question };
+        let installed = |agent: &Agent| around.state.join("installed").join(agent.name()).is_dir();
+        for agent in INSTALLABLE.into_iter().filter(installed) {
+            for Finding { what, mend } in examine(agent, around).into_iter().take(FINDINGS) {
+                let agent = agent.name().to_owned();
+                let what = Hook::Unprotected { agent, what, mend };
+                question.parts.push(Part { principal: None, what });
+            }
+        }
+        question
     }
 
     pub(super) fn home(&self) -> Option<&Path> {
