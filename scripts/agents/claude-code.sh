@@ -2,8 +2,6 @@
 agent_name='Claude Code'
 agent_version=2.1.325
 agent_packages=("@anthropic-ai/claude-code@$agent_version")
-# A hook that ends well and says something else than JSON has nothing to say, to Claude Code.
-expected[malformed]=open
 
 agent_configure() {
     export ANTHROPIC_BASE_URL=http://127.0.0.1:$PORT ANTHROPIC_API_KEY=none

@@ -2,11 +2,9 @@
 agent_name='Copilot CLI'
 agent_version=1.0.102
 agent_packages=("@github/copilot@$agent_version")
-agent_note=', entries by hand'
 # A patch is not led elsewhere.
 expected[rewrite]=denied
-# A hook that ends well and says something else than JSON has nothing to say, to Copilot CLI.
-expected[malformed]=open
+# When Copilot CLI gives up waiting it goes on, so the entry has it wait for a day.
 expected[hook-slow]=waits
 
 agent_configure() {
@@ -17,15 +15,4 @@ agent_configure() {
 
 agent_command() {
     words=("$BIN/copilot" -p 'Do what is to be done.' --allow-all-tools --allow-all-paths)
-}
-
-# As long as `wardkeep install` does not know it: the entries, by hand.
-agent_left_to_user() {
-    local event entries='' program=$FOLDER/bin/wardkeep
-    for event in sessionStart userPromptSubmitted preToolUse postToolUse sessionEnd; do
-        entries+=",\"$event\":[{\"type\":\"command\",\"timeoutSec\":86400,"
-        entries+="\"bash\":\"$program hook copilot-cli $event || exit 2\"}]"
-    done
-    mkdir -p "$HOME/.copilot/hooks"
-    printf '{"version":1,"hooks":{%s}}\n' "${entries#,}" >"$HOME/.copilot/hooks/wardkeep.json"
 }

@@ -62,19 +62,19 @@ protect() {
     wardkeep daemon
     local said=$FOLDER/install.log
     if ! wardkeep install "$AGENT" >"$said" 2>&1; then
-        # What is left to the user is done as a user would.
-        if ! agent_left_to_user; then
-            cp -- "$said" "$FOLDER/not-installed"
-            exit 1
-        fi
+        cp -- "$said" "$FOLDER/not-installed"
+        exit 1
     fi
     cat -- "$said"
+    wardkeep doctor
     break_hook "$CASE" "$FOLDER"
 }
 
 session() {
     # shellcheck disable=SC2034,SC2154 # to and from the agent's own file
     BIN=$FOLDER/agents/cache/$AGENT-$agent_version/node_modules/.bin
+    # As for a user who has installed it.
+    export PATH=$BIN:$PATH
     cd "$FOLDER/work"
     git init --quiet . 2>/dev/null || true
     fill_workspace
@@ -88,8 +88,6 @@ session() {
     timeout --foreground --signal=KILL "$LIMIT" "${words[@]}" </dev/null >"$FOLDER/stdout" 2>"$FOLDER/stderr" || status=$?
     printf 'the agent ended with status %d\n' "$status"
 }
-
-agent_left_to_user() { false; }
 
 if [[ -z ${AS_USER-} ]]; then surround "$@"; fi
 # shellcheck disable=SC2034 # for the agent's own file

@@ -3,8 +3,6 @@ agent_name=OpenCode
 agent_version=1.18.33
 # The second is what it would fetch itself at its first start with a plugin, without a network to do so.
 agent_packages=("opencode-ai@$agent_version" "@opencode-ai/plugin@$agent_version")
-# There is no plugin yet that would ask.
-for case in "${ALL_CASES[@]:1}"; do expected[$case]=none; done
 
 agent_configure() {
     export OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_AUTOUPDATE=1
@@ -12,6 +10,8 @@ agent_configure() {
     local folder=$HOME/.config/opencode
     mkdir -p "$folder"
     printf '{"dependencies":{"@opencode-ai/plugin":"%s"}}\n' "$agent_version" >"$folder/package.json"
+    # Without this it would fetch them all the same, and wait for that.
+    printf '{"packages":{"":%s}}\n' "$(cat "$folder/package.json")" >"$folder/package-lock.json"
     ln -s "${BIN%/.bin}" "$folder/node_modules"
     cat >"$folder/opencode.json" <<END
 {

@@ -116,6 +116,13 @@ impl Agent {
         self.adapter().read(hint, bytes, home)
     }
 
+    /// Whether an event is one line. Our plugins end it so: an agent that is busy may close what it
+    /// writes to only much later.
+    #[must_use]
+    pub fn asks_in_lines(self, hint: Option<&str>) -> bool {
+        matches!(self, Self::OpenClaw | Self::OpenCode) && hint != Some(openclaw::INSTALL_POLICY)
+    }
+
     /// The answer in this agent's form.
     #[must_use]
     pub fn write(self, event: &Event, answer: &Answer) -> Output {
@@ -124,12 +131,35 @@ impl Agent {
         self.adapter().write(&asked, answer)
     }
 
+    /// A call that waits for the owner, where the agent itself can wait: it stops without a denial, and
+    /// asks again when the session is resumed. None, where it cannot.
+    #[must_use]
+    pub fn defer(self, event: &Event, answer: &Answer) -> Option<Output> {
+        match (self, event.kind, answer) {
+            (Self::ClaudeCode, Kind::ToolCall, Answer::Pending { reason, .. }) => {
+                Some(claude_code::defer(&event.name, reason))
+            }
+            _ => None,
+        }
+    }
+
     /// The denial of an event that was not understood, or that something went wrong with.
     #[must_use]
     pub fn refuse(self, hint: Option<&str>, reason: &str) -> Output {
         let kind = hint.and_then(|name| self.adapter().kind(name));
         let asked = Asked { kind, name: hint.unwrap_or_default(), result: None };
         self.adapter().write(&asked, &Answer::deny(format!("denied by wardkeep: {reason}")))
+    }
+}
+
+impl Agent {
+    /// An answer as it is best given where a guard keeps anything else from being taken for a yes.
+    #[must_use]
+    pub fn guarded(self, event: Option<&str>, output: Output) -> Output {
+        match (self, event) {
+            (Self::ClaudeCode, Some(event)) => claude_code::without_command(event, output),
+            _ => output,
+        }
     }
 }
 

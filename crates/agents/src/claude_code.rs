@@ -10,10 +10,23 @@ use crate::answer::Answer;
 use crate::common::{kind_in, read_named, told, withheld};
 use crate::event::{Crossing, Event, Kind};
 use crate::input::{self, Malformed};
-use crate::output::Output;
+use crate::output::{BLOCK, Output};
 use crate::result;
 
 pub(crate) struct ClaudeCode;
+
+/// Claude Code ends the turn with the call open; seen with 2.1.325 and `-p`. One that does not know it
+/// might go on, so that only the owner turns it on.
+pub(crate) fn defer(event: &str, reason: &str) -> Output {
+    Output::json(&json!({
+        "hookSpecificOutput": {
+            "hookEventName": event,
+            "permissionDecision": "defer",
+            "permissionDecisionReason": reason,
+        },
+        "systemMessage": reason,
+    }))
+}
 
 /// Events that it can be installed for. Of those that only tell something, these are known.
 const EVENTS: &[(&str, Kind)] = &[
@@ -88,12 +101,20 @@ impl Adapter for ClaudeCode {
             })),
             (kind, Answer::Deny { reason } | Answer::Pending { reason, .. }) => match kind {
                 // The tool has run: what is left to do is to keep the model from seeing it.
-                Some(Kind::ToolResult) => Output::json(&json!({
-                    "hookSpecificOutput": {
-                        "hookEventName": asked.name,
-                        "updatedToolOutput": result::withheld(asked.result, &withheld(reason)),
-                    },
-                })),
+                Some(Kind::ToolResult) => {
+                    let mut out = json!({
+                        "hookSpecificOutput": {
+                            "hookEventName": asked.name,
+                            "updatedToolOutput": result::withheld(asked.result, &withheld(reason)),
+                        },
+                    });
+                    // In another shape than that of the tool it does not count.
+                    if asked.result.is_none() {
+                        out["continue"] = json!(false);
+                        out["stopReason"] = json!(reason);
+                    }
+                    Output::json(&out)
+                }
                 Some(Kind::SessionStart) => Output::json(&json!({
                     "continue": false,
                     "stopReason": reason,
@@ -102,5 +123,25 @@ impl Adapter for ClaudeCode {
                 _ => Output::block(reason),
             },
         }
+    }
+}
+
+/// The same no on standard output. By exit code, Claude Code puts the whole command of the hook in front
+/// of the reason, the shell of the guard and all.
+pub(crate) fn without_command(event: &str, output: Output) -> Output {
+    if output.code != BLOCK {
+        return output;
+    }
+    let reason = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+    match event {
+        "PreToolUse" => Output::json(&json!({
+            "hookSpecificOutput": {
+                "hookEventName": event,
+                "permissionDecision": "deny",
+                "permissionDecisionReason": reason,
+            },
+        })),
+        "UserPromptSubmit" => Output::json(&json!({ "decision": "block", "reason": reason })),
+        _ => output,
     }
 }

@@ -1,5 +1,5 @@
-//! Cline: a program for each event, which answers `{"cancel":…}`. What it does with a program that
-//! fails was not seen, so that a denial says `cancel` and exits with an error, both.
+//! Cline: a program for each event, which answers `{"cancel":…}`. It goes on after a program that fails,
+//! says nothing or takes too long, whatever its exit code; a `cancel` ends the task.
 
 use std::path::Path;
 
@@ -26,6 +26,17 @@ const EVENTS: &[(&str, Kind)] = &[
     ("PreCompact", Kind::Observed),
 ];
 
+/// What it calls an event in the event itself, beside the name of the hook's file.
+const INNER_NAMES: &[(&str, &str)] = &[
+    ("tool_call", "PreToolUse"),
+    ("tool_result", "PostToolUse"),
+    ("prompt_submit", "UserPromptSubmit"),
+    ("agent_start", "TaskStart"),
+    ("agent_resume", "TaskResume"),
+    ("agent_end", "TaskComplete"),
+    ("agent_abort", "TaskCancel"),
+];
+
 impl Adapter for Cline {
     fn kind(&self, name: &str) -> Option<Kind> {
         kind_in(EVENTS, name)
@@ -38,7 +49,10 @@ impl Adapter for Cline {
         home: Option<&Path>,
     ) -> Result<Event, Malformed> {
         let object = input::read(bytes)?;
-        let name = name(hint, object.text_if_any("hookName")?)?;
+        let said = object.text_if_any("hookName")?;
+        let outer = |said| INNER_NAMES.iter().find(|(inner, _)| *inner == said);
+        let said = said.map(|said| outer(said).map_or(said, |(_, name)| name));
+        let name = name(hint, said)?;
         let kind = self.kind(&name).ok_or_else(|| unknown(&name))?;
         let roots = object.get("workspaceRoots").and_then(Value::as_array);
         let root = roots.and_then(|roots| roots.first()).and_then(Value::as_str);
@@ -57,22 +71,20 @@ impl Adapter for Cline {
         };
         match kind {
             Kind::ToolCall => {
-                let call = object.object("preToolUse", "`preToolUse`")?;
-                let input = call.object("parameters", "the input of the tool")?;
-                called(&mut event, call.text("toolName")?, Value::Object(input.members), home)?;
-                // The same call is told twice: both tellings count.
-                if object.get("tool_call").is_some() {
-                    let other = object.object("tool_call", "`tool_call`")?;
-                    let input = other.object("input", "the input of the tool")?;
-                    let mut again = event.clone();
-                    called(&mut again, other.text("name")?, Value::Object(input.members), home)?;
-                    let more: Vec<Crossing> = again.crossings;
-                    for crossing in more {
-                        if !event.crossings.contains(&crossing) {
-                            event.crossings.push(crossing);
+                let told = object.object("preToolUse", "`preToolUse`")?;
+                let tool = told.text("toolName")?;
+                // It is told twice; in the first telling, what is no text was made one.
+                let input = match object.get("tool_call") {
+                    None => told.object("parameters", "the input of the tool")?,
+                    Some(_) => {
+                        let call = object.object("tool_call", "`tool_call`")?;
+                        if call.text("name")? != tool {
+                            return Err(Malformed::new("the event tells of two different calls"));
                         }
+                        call.object("input", "the input of the tool")?
                     }
-                }
+                };
+                called(&mut event, tool, Value::Object(input.members), home)?;
             }
             Kind::ToolResult => {
                 let call = object.object("postToolUse", "`postToolUse`")?;
@@ -80,7 +92,10 @@ impl Adapter for Cline {
                     Some(_) => Some(call.object("parameters", "the input")?.members.into()),
                     None => None,
                 };
-                let given = call.get("result").cloned().unwrap_or(Value::Null);
+                let given = match object.get("tool_result").and_then(|told| told.get("output")) {
+                    Some(output) => output.clone(),
+                    None => call.get("result").cloned().unwrap_or(Value::Null),
+                };
                 returned(&mut event, call.text("toolName")?, input, given)?;
             }
             Kind::Prompt => {

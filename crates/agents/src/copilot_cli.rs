@@ -1,6 +1,5 @@
 //! GitHub Copilot CLI. An event does not say what it is: the hook is installed with its name. Deny:
-//! exit code 2 with the reason on standard error. It goes on when a hook takes too long, and cannot
-//! be kept from that.
+//! `permissionDecision` with a reason; exit code 2 where there is none to make.
 
 use std::path::Path;
 
@@ -77,6 +76,11 @@ impl Adapter for CopilotCli {
             }
             Answer::Deny { reason } | Answer::Pending { reason, .. } => match asked.kind {
                 Some(Kind::ToolResult) => Output::json(&result(&withheld(reason))),
+                // With exit code 2 the model would be told the code and not the reason.
+                Some(Kind::ToolCall) => Output::json(&json!({
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": reason,
+                })),
                 _ => Output::block(reason),
             },
         }

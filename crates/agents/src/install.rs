@@ -5,10 +5,23 @@
 //! before are kept in the state directory.
 
 mod claude_code;
+mod cline;
 mod codex;
+mod copilot_cli;
+mod cursor;
 mod files;
+mod gemini_cli;
+mod guard;
 mod json;
 mod kept;
+mod openclaw;
+mod opencode;
+mod plugin;
+mod qwen_code;
+mod settings;
+mod slash;
+pub mod trial;
+mod windsurf;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +29,7 @@ use std::path::{Path, PathBuf};
 use crate::agent::Agent;
 
 pub use files::Change;
-pub use kept::{Restored, uninstall};
+pub use kept::{Restored, defers, installed, set_defer, uninstall};
 
 /// Where things are.
 #[derive(Debug, Clone)]
@@ -57,9 +70,6 @@ pub struct Plan {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
-    /// This version does not install there.
-    #[error("wardkeep cannot install itself into {0} yet: see docs/agents.md for its hooks")]
-    NotYet(Agent),
     /// A file is not what it must be.
     #[error("`{}` {what}: mend it first, nothing was changed", path.display())]
     Unusable {
@@ -96,29 +106,89 @@ impl InstallError {
 type Result<T> = std::result::Result<T, InstallError>;
 
 /// Agents that wardkeep installs itself into.
-pub const INSTALLABLE: [Agent; 2] = [Agent::ClaudeCode, Agent::Codex];
+pub const INSTALLABLE: [Agent; 10] = [
+    Agent::ClaudeCode,
+    Agent::Codex,
+    Agent::GeminiCli,
+    Agent::CopilotCli,
+    Agent::OpenClaw,
+    Agent::OpenCode,
+    Agent::QwenCode,
+    Agent::Cline,
+    Agent::Cursor,
+    Agent::Windsurf,
+];
 
 /// Works out what is to change; changes nothing.
 ///
 /// # Errors
 /// When the agent's files cannot be used as they are.
 pub fn plan(agent: Agent, around: &Surroundings) -> Result<Plan> {
-    match agent {
+    let mut plan = match agent {
         Agent::ClaudeCode => claude_code::plan(around),
         Agent::Codex => codex::plan(around),
-        _ => Err(InstallError::NotYet(agent)),
+        Agent::OpenClaw => openclaw::plan(around),
+        Agent::OpenCode => opencode::plan(around),
+        Agent::GeminiCli => gemini_cli::plan(around),
+        Agent::CopilotCli => copilot_cli::plan(around),
+        Agent::QwenCode => qwen_code::plan(around),
+        Agent::Cursor => cursor::plan(around),
+        Agent::Windsurf => windsurf::plan(around),
+        // It has no place for the whole machine.
+        Agent::Cline => cline::plan(&Surroundings { machine: None, ..around.clone() }),
+    }?;
+    plan.changes.extend(slash::change(agent, around)?);
+    Ok(plan)
+}
+
+/// What keeps hooks from running, although they are there.
+fn switched_off(agent: Agent, around: &Surroundings) -> Vec<Finding> {
+    match agent {
+        Agent::ClaudeCode => claude_code::switched_off(around),
+        Agent::Codex => codex::switched_off(around),
+        Agent::GeminiCli => gemini_cli::switched_off(around),
+        Agent::CopilotCli => copilot_cli::switched_off(around),
+        Agent::QwenCode => qwen_code::switched_off(around),
+        _ => Vec::new(),
     }
 }
 
+/// A file that was changed since, without what is ours. `kept` is what it held before and after.
+fn without(agent: Agent, path: &Path, now: &[u8], kept: [&[u8]; 2]) -> Result<Vec<u8>> {
+    let dialect = match agent {
+        Agent::Codex => return codex::without(path, now, kept),
+        Agent::Cline => return cline::without(path, now),
+        Agent::OpenClaw => return openclaw::without(path, now),
+        Agent::OpenCode => return opencode::without(path, now),
+        Agent::ClaudeCode => claude_code::DIALECT,
+        Agent::GeminiCli => gemini_cli::DIALECT,
+        Agent::CopilotCli => copilot_cli::DIALECT,
+        Agent::QwenCode => qwen_code::DIALECT,
+        Agent::Cursor => cursor::DIALECT,
+        Agent::Windsurf => windsurf::DIALECT,
+    };
+    settings::without(agent, path, now, dialect)
+}
+
 impl Plan {
+    /// With commands that are run as a text.
+    fn of(agent: Agent, changes: Vec<Change>, commands: Vec<(&'static str, String)>) -> Self {
+        let installed =
+            |(event, text): (_, String)| Installed { event, words: guard::run_as_text(&text) };
+        let commands = commands.into_iter().map(installed).collect();
+        Self { agent, changes, commands, left: Vec::new() }
+    }
+
     /// Writes it, after the bytes of before were kept.
     ///
     /// # Errors
     /// When a file cannot be written; those that were written before it are put back.
     pub fn apply(&self, around: &Surroundings) -> Result<()> {
-        kept::keep(self, &around.state)?;
+        kept::keep(self.agent, &self.changes, around)?;
         for (number, change) in self.changes.iter().enumerate() {
-            if let Err(error) = change.write() {
+            let machine = around.machine.as_ref();
+            let shared = machine.is_some_and(|machine| change.path.starts_with(machine));
+            if let Err(error) = change.write(shared) {
                 for done in self.changes[..number].iter().rev() {
                     // The first failure is the one to tell.
                     let _ = done.undo();
@@ -134,6 +204,20 @@ impl Plan {
     pub fn is_done(&self) -> bool {
         self.changes.iter().all(|change| change.before.as_deref() == Some(change.after.as_slice()))
     }
+}
+
+/// Lets Codex write down that it trusts the hooks, so that [`uninstall`] can take that back.
+///
+/// # Errors
+/// What `trust` says; or when its file cannot be read or kept.
+pub fn codex_trust<E: From<InstallError>>(
+    around: &Surroundings,
+    trust: impl FnOnce() -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let before = files::read(&codex::trusted::config_file(around))?;
+    trust()?;
+    let change = codex::trusted::change(around, before)?;
+    Ok(kept::keep(Agent::Codex, &[change], around)?)
 }
 
 /// What is found of an installation, by `wardkeep doctor`.
@@ -154,44 +238,25 @@ pub fn examine(agent: Agent, around: &Surroundings) -> Vec<Finding> {
     match plan(agent, around) {
         Err(error) => found.push(Finding { what: error.to_string(), mend: again.clone() }),
         Ok(plan) => {
-            for change in plan.changes.iter().filter(|one| !one.is_done()) {
-                let what =
-                    format!("`{}` does not ask wardkeep as it should", change.path.display());
+            // Without a command for the user, calls are judged all the same.
+            let matters = |one: &&Change| !one.is_done() && !slash::is_file(&one.path, &one.after);
+            for change in plan.changes.iter().filter(matters) {
+                let path = change.path.display();
+                let now = String::from_utf8_lossy(change.before.as_deref().unwrap_or_default());
+                let what = if now.contains("wardkeep") {
+                    format!(
+                        "`{path}` does not ask wardkeep as it should: what it says was changed, or \
+                         was written by another version or for another place of wardkeep"
+                    )
+                } else {
+                    format!("`{path}` does not ask wardkeep as it should: nothing there does")
+                };
                 found.push(Finding { what, mend: again.clone() });
             }
         }
     }
-    found.extend(match agent {
-        Agent::ClaudeCode => claude_code::switched_off(around),
-        Agent::Codex => codex::switched_off(around),
-        _ => Vec::new(),
-    });
+    found.extend(switched_off(agent, around));
     found
-}
-
-/// The words of a command for an event.
-fn words(agent: Agent, event: &str, around: &Surroundings) -> Vec<String> {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut words = vec![text(&around.program)];
-    // On a whole machine each user has a state of their own, which the hook finds by itself.
-    if around.machine.is_none() {
-        words.extend(["--state-dir".to_owned(), text(&around.state)]);
-    }
-    words.extend(["hook".to_owned(), agent.name().to_owned(), event.to_owned()]);
-    words
-}
-
-/// A command as a shell reads it.
-fn quoted(words: &[String]) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-=+:@".contains(sign);
-    let word = |word: &String| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the words of a command are those of a hook of ours, of any version and place.

@@ -32,4 +32,4 @@ pub use agent::{Agent, UnknownAgent};
 pub use answer::{Answer, Leave};
 pub use event::{Crossing, Event, Kind};
 pub use input::{MAX_BYTES, Malformed};
-pub use output::Output;
+pub use output::{ANSWERED, DENIED, Output};

@@ -4,6 +4,10 @@ use serde_json::Value;
 
 /// Exit code with which nearly every agent stops what it was about to do.
 pub(crate) const BLOCK: u8 = 2;
+/// Exit code of a guarded hook whose answer is on standard output: nothing else ends so.
+pub const ANSWERED: u8 = 77;
+/// Exit code of a guarded hook that answers with [`BLOCK`].
+pub const DENIED: u8 = 78;
 
 /// What a hook leaves: bytes on two streams, and an exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +21,17 @@ pub struct Output {
 }
 
 impl Output {
+    /// The exit code for the shell of `install` around a hook, by which it knows that it was judged;
+    /// none, where the agent would take the code for neither a yes nor a no.
+    #[must_use]
+    pub fn guarded_code(&self) -> Option<u8> {
+        match self.code {
+            0 => Some(ANSWERED),
+            BLOCK => Some(DENIED),
+            _ => None,
+        }
+    }
+
     /// Nothing is said, and nothing stopped.
     pub(crate) fn silent() -> Self {
         Self { stdout: Vec::new(), stderr: Vec::new(), code: 0 }

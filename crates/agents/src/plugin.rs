@@ -19,6 +19,8 @@ use crate::output::Output;
 
 /// The version of the form.
 const VERSION: u64 = 1;
+/// The event of something that is to join the agent; it has a `name` and a `text`.
+pub(crate) const INSTALL: &str = "before_install";
 
 pub(crate) fn read(
     agent: Agent,
@@ -77,6 +79,10 @@ pub(crate) fn read(
         Kind::SessionEnd => {
             let reason = object.text_if_any("reason")?.unwrap_or("end").to_owned();
             event.crossings.push(Crossing::End { reason });
+        }
+        Kind::ConfigChange if event.name == INSTALL => {
+            let name = object.text("name")?.to_owned();
+            event.crossings.push(Crossing::Install { name, text: text()? });
         }
         Kind::ConfigChange => {
             let key = object.text("key")?.to_owned();

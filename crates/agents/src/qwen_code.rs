@@ -1,5 +1,5 @@
-//! Qwen Code: the form of Claude Code, as far as it is known. Deny: exit code 2 with the reason on
-//! standard error. Nothing is rewritten: that it counts was not seen.
+//! Qwen Code: nearly the form of Claude Code. Deny: exit code 2 with the reason on standard error.
+//! No input is rewritten: that it counts was not seen.
 
 use std::path::Path;
 
@@ -39,7 +39,8 @@ impl Adapter for QwenCode {
     }
 
     fn write(&self, asked: &Asked<'_>, answer: &Answer) -> Output {
-        let instead = |text: &str| json!({ "decision": "block", "reason": text });
+        // A block alone leaves the model what the tool gave; this puts the text in its place, as an error.
+        let instead = |text: &str| json!({ "continue": false, "stopReason": text, "decision": "block", "reason": text });
         match answer {
             Answer::Allow(leave) => match asked.kind {
                 Some(Kind::ToolCall | Kind::ToolResult | Kind::Prompt | Kind::SessionStart) => {

@@ -9,6 +9,7 @@ mod daemon;
 mod demo;
 mod detector;
 mod doctor;
+mod egress;
 mod evidence;
 mod hook;
 pub(crate) mod identity;
@@ -22,6 +23,8 @@ mod notifications;
 mod prove;
 mod rollback;
 mod rules;
+mod run;
+mod sandbox;
 mod scan;
 mod snapshot;
 mod time;
@@ -49,6 +52,7 @@ pub(crate) enum Command {
     Demo(demo::Args),
     Diff(identity::DiffArgs),
     Doctor(doctor::Args),
+    Egress(egress::Args),
     Evidence(evidence::Args),
     History(identity::HistoryArgs),
     Hook(hook::Args),
@@ -66,6 +70,8 @@ pub(crate) enum Command {
     Restore(identity::RestoreArgs),
     Rollback(rollback::Args),
     Rules(rules::Args),
+    Run(run::Args),
+    Sandbox(sandbox::Args),
     Scan(scan::Args),
     Snapshot(snapshot::Args),
     Stage(identity::StageArgs),
@@ -88,6 +94,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Daemon(args) => daemon::run(context, args),
         Command::Demo(args) => demo::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),
+        Command::Egress(args) => egress::run(context, args),
         Command::Evidence(args) => evidence::run(context, args.command),
         Command::Hook(args) => hook::run(context, args),
         Command::Init(args) => init::run(context, args),
@@ -96,6 +103,8 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Man(args) => man::run(context, args),
         Command::Md(args) => md::run(context, args.command),
         Command::Rules(args) => rules::run(context, args.command),
+        Command::Run(args) => run::run(context, args),
+        Command::Sandbox(args) => sandbox::run(context, args),
         Command::Rollback(args) => rollback::run(context, args),
         Command::Notifications(args) => notifications::run(context, args),
         Command::Prove(args) => prove::run(context, args),

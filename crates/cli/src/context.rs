@@ -31,6 +31,8 @@ pub(crate) struct Context {
     /// The name that the program was called by, for hints.
     pub(crate) tool: &'static str,
     state_dir: Option<PathBuf>,
+    /// The exit code of a program that was run, which counts in place of ours.
+    pub(crate) program_code: Option<u8>,
 }
 
 impl Context {
@@ -40,7 +42,7 @@ impl Context {
         tool: &'static str,
         state_dir: Option<PathBuf>,
     ) -> Self {
-        Self { ui, command, tool, state_dir }
+        Self { ui, command, tool, state_dir, program_code: None }
     }
 
     /// Prints the JSON form of the result, if that was asked for, and ends the command. `ok` says
@@ -135,7 +137,13 @@ impl Context {
 
     /// Whether the process runs inside `wardkeep run`. There the key is out of reach in any case.
     pub(crate) fn is_confined(&self) -> bool {
-        std::env::var_os("WARDKEEP_CONFINED").is_some()
+        // The variable can be taken away inside, the file cannot.
+        std::env::var_os("WARDKEEP_CONFINED").is_some() || wardkeep_sandbox::is_confined()
+    }
+
+    /// The whole environment, for what passes a part of it on.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        std::env::vars_os()
     }
 
     /// Asks a question on the terminal; only `y` and `yes` are a yes.

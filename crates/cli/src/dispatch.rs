@@ -30,7 +30,10 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
         context.ui.error(Some(&context.command), &error);
         error.exit
     });
-    context.ui.close(exit)
+    match context.program_code {
+        Some(code) => ExitCode::from(code),
+        None => context.ui.close(exit),
+    }
 }
 
 /// The tool by the name that the program was called by.

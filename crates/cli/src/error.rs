@@ -5,6 +5,7 @@ mod daemon;
 mod identity;
 mod monitor;
 mod policy;
+mod sandbox;
 mod snapshot;
 
 use std::io;

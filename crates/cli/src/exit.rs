@@ -3,12 +3,14 @@
 use wardkeep_evidence::check::Class;
 
 macro_rules! exits {
-    ($(#[doc = $doc:literal] $name:ident = $code:literal;)*) => {
+    ($(#[doc = $doc:literal] $name:ident = $code:literal;)*
+     unlisted: $(#[doc = $undoc:literal] $unname:ident = $uncode:literal;)*) => {
         /// How a command ends.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub(crate) enum Exit {
             $(#[doc = $doc] $name = $code,)*
+            $(#[doc = $undoc] $unname = $uncode,)*
         }
 
         /// The section of the long help that lists the codes.
@@ -42,6 +44,11 @@ exits! {
     AuditBroken = 15;
     /// someone has to do something: `prove` says what
     ActionRequired = 20;
+    unlisted:
+    /// `hook --guarded` has an answer on standard output
+    HookAnswered = 77;
+    /// `hook --guarded` says no
+    HookDenied = 78;
 }
 
 impl Exit {

@@ -38,6 +38,7 @@
 mod begin;
 mod commands;
 mod content;
+mod egress;
 mod event;
 pub mod flood;
 mod hooks;
@@ -49,6 +50,7 @@ mod recovery;
 mod session;
 mod settings;
 mod subjects;
+mod surroundings;
 mod taints;
 mod who;
 
@@ -59,6 +61,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rustix::fs::{FlockOperation, flock};
 use wardkeep_policy::store::PolicyStore;
+use wardkeep_sandbox::audit::Profile;
 
 use crate::approvals::Approvals;
 use crate::index::Index;
@@ -74,9 +77,11 @@ use self::taints::Recent;
 
 pub use self::begin::Begun;
 pub use self::commands::Command;
+pub use self::egress::{EGRESS, EgressAnswer, EgressBody, Refused};
 pub use self::event::{EVENT, EventAnswer, EventBody, Part};
 pub use self::hooks::Sent;
 pub use self::ops::{ASK, AnswerBody, AskError, Hook, Question, WhoBody};
+pub use self::surroundings::Surroundings;
 pub use self::who::{Alert, MonitorError, Outcome, Who};
 
 type Result<T> = std::result::Result<T, MonitorError>;
@@ -92,13 +97,15 @@ pub struct MonitorConfig {
     pub home: Option<PathBuf>,
     /// Whether the content of every action is kept as a blob.
     pub capture: bool,
+    /// What must confine an agent; a session without it raises an alert.
+    pub sandbox: Profile,
 }
 
 impl MonitorConfig {
     /// Without a home, keeping no content that is not needed.
     #[must_use]
     pub fn new(store: StoreConfig, owner: u32) -> Self {
-        Self { store, owner, home: None, capture: false }
+        Self { store, owner, home: None, capture: false, sandbox: Profile::default() }
     }
 }
 

@@ -183,6 +183,12 @@ fn message(facts: &Facts<'_>, kind: RecordType) -> String {
         _ => 0,
     };
     match facts.shape.said {
+        Some(Said::Decision) if facts.rule == Some("sandbox-none") => {
+            "an agent runs unconfined: what its hooks do not see, nothing stops".to_owned()
+        }
+        Some(Said::Decision) if facts.rule == Some("sandbox-partial") => {
+            "an agent is confined only in part".to_owned()
+        }
         Some(Said::Decision) => {
             let verdict = match facts.shape.verdict {
                 Some(Verdict::Deny) => "denied",

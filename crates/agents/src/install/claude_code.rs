@@ -1,12 +1,13 @@
 //! Claude Code: `~/.claude/settings.json`, or the managed settings of the machine, which no user's
 //! settings switch off.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::json::{Dialect, array, input, is_on, object, parse, take_out};
-use super::{Change, Finding, InstallError, Installed, Plan, Result, Surroundings, files};
+use super::json::{Dialect, switch};
+use super::settings::{Settings, look};
+use super::{Finding, Installed, Plan, Result, Surroundings, guard};
 use crate::agent::Agent;
 
 /// Events, whether they are for tools, and whether a hook that fails must stop what it was asked
@@ -23,6 +24,7 @@ const EVENTS: [(&str, bool, bool); 8] = [
 ];
 /// Seconds; the hook itself answers sooner.
 const TIMEOUT: u64 = 15;
+pub(super) const DIALECT: Dialect = Dialect::Loose;
 
 fn path(around: &Surroundings) -> PathBuf {
     match &around.machine {
@@ -32,39 +34,26 @@ fn path(around: &Surroundings) -> PathBuf {
 }
 
 pub(super) fn plan(around: &Surroundings) -> Result<Plan> {
-    let path = path(around);
-    let before = files::read(&path)?;
-    let root = parse(&path, before.as_deref().unwrap_or_default(), Dialect::Commented)?;
-    let settings = root
-        .object_value_or_create()
-        .ok_or_else(|| InstallError::unusable(&path, "holds something else than an object"))?;
-    let hooks = object(&path, &settings, "hooks")?;
-    let mut commands = Vec::new();
-    for (event, tools, stops) in EVENTS {
-        let words = super::words(Agent::ClaudeCode, event, around);
-        let list = array(&path, &hooks, event)?;
-        let group = group(&words, tools, stops);
-        let mine = list.elements().iter().any(|one| one.to_serde() == Some(group.clone()));
-        if !mine {
-            take_out(&list, &|text| super::is_ours(Agent::ClaudeCode, text));
-            list.append(input(&group));
-        }
-        commands.push(Installed { event, words });
-    }
-    let after = text_of(&root, before.as_deref());
-    let changes = vec![Change { path, before, after }];
-    Ok(Plan { agent: Agent::ClaudeCode, changes, commands, left: Vec::new() })
+    let words = |event| guard::words(Agent::ClaudeCode, event, around);
+    let entry = |(event, tools, stops)| (event, group(&words(event), tools, stops));
+    let settings = Settings {
+        agent: Agent::ClaudeCode,
+        path: path(around),
+        dialect: DIALECT,
+        entries: EVENTS.into_iter().map(entry).collect(),
+        members: Vec::new(),
+    };
+    let commands =
+        EVENTS.iter().map(|(event, ..)| Installed { event, words: words(event) }).collect();
+    Ok(Plan {
+        agent: Agent::ClaudeCode,
+        changes: vec![settings.change()?],
+        commands,
+        left: Vec::new(),
+    })
 }
 
-fn text_of(root: &jsonc_parser::cst::CstRootNode, before: Option<&[u8]>) -> Vec<u8> {
-    let mut text = root.to_string();
-    if before.is_none_or(|bytes| bytes.trim_ascii().is_empty()) && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.into_bytes()
-}
-
-/// One entry of a list of hooks. The program is started without a shell.
+/// One entry of a list of hooks. The shell of the guard is started without another around it.
 fn group(words: &[String], tools: bool, stops: bool) -> Value {
     let (program, arguments) =
         words.split_first().map_or(("", &[][..]), |(p, rest)| (p.as_str(), rest));
@@ -81,33 +70,14 @@ fn group(words: &[String], tools: bool, stops: bool) -> Value {
     group
 }
 
-/// The file without what is ours.
-pub(super) fn without(path: &Path, bytes: &[u8]) -> Result<Vec<u8>> {
-    let root = parse(path, bytes, Dialect::Commented)?;
-    if let Some(hooks) = root.object_value().and_then(|settings| settings.object_value("hooks")) {
-        for (event, ..) in EVENTS {
-            let Some(list) = hooks.array_value(event) else { continue };
-            take_out(&list, &|text| super::is_ours(Agent::ClaudeCode, text));
-            if list.elements().is_empty()
-                && let Some(prop) = hooks.get(event)
-            {
-                prop.remove();
-            }
-        }
-    }
-    Ok(root.to_string().into_bytes())
-}
-
 /// What keeps hooks from running, although they are there.
 pub(super) fn switched_off(around: &Surroundings) -> Vec<Finding> {
     let mut found = Vec::new();
     let user = around.home.join(".claude/settings.json");
     if around.machine.is_none()
-        && let Ok(Some(bytes)) = files::read(&user)
-        && let Ok(root) = parse(&user, &bytes, Dialect::Commented)
-        && let Some(settings) = root.object_value()
+        && let Some(settings) = look(&user, DIALECT)
     {
-        if is_on(&settings, "disableAllHooks") {
+        if switch(&settings, "disableAllHooks") == Some(true) {
             found.push(Finding {
                 what: format!("`disableAllHooks` is on in `{}`: no hook runs", user.display()),
                 mend: "take it out; or install for the whole machine, as root".to_owned(),
@@ -124,14 +94,4 @@ pub(super) fn switched_off(around: &Surroundings) -> Vec<Finding> {
         }
     }
     found
-}
-
-trait ToSerde {
-    fn to_serde(&self) -> Option<Value>;
-}
-
-impl ToSerde for jsonc_parser::cst::CstNode {
-    fn to_serde(&self) -> Option<Value> {
-        serde_json::from_str(&self.to_string()).ok()
-    }
 }

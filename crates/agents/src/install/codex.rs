@@ -1,20 +1,25 @@
 //! OpenAI Codex: `/etc/codex/requirements.toml` for the whole machine, whose hooks need no trust; else
 //! `~/.codex/hooks.json`, whose hooks run only once the user has trusted them.
 
+pub(super) mod trusted;
+
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
-use super::json::{Dialect, array, input, object, parse, take_out};
-use super::{Change, Finding, InstallError, Installed, Plan, Result, Surroundings, files};
+use super::json::Dialect;
+use super::settings::{self, Settings};
+use super::{Change, Finding, InstallError, Plan, Result, Surroundings, files, guard};
 use crate::agent::Agent;
 
 const EVENTS: [&str; 5] =
     ["PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart", "SessionEnd"];
-/// Seconds; at the end of a session Codex waits no longer than 3.
+
+/// Seconds; at the end of a session Codex waits no longer than 3. Else it is a day: when Codex gives
+/// up waiting it goes on, and the hook itself answers within seconds.
 fn timeout(event: &str) -> u64 {
-    if event == "SessionEnd" { 3 } else { 15 }
+    if event == "SessionEnd" { 3 } else { 24 * 60 * 60 }
 }
 
 fn is_for_tools(event: &str) -> bool {
@@ -28,46 +33,34 @@ pub(super) fn plan(around: &Surroundings) -> Result<Plan> {
     }
 }
 
+pub(super) fn hooks_file(around: &Surroundings) -> PathBuf {
+    around.home.join(".codex/hooks.json")
+}
+
 fn user(around: &Surroundings) -> Result<Plan> {
-    let path = around.home.join(".codex/hooks.json");
-    let before = files::read(&path)?;
-    let root = parse(&path, before.as_deref().unwrap_or_default(), Dialect::Plain)?;
-    let settings = root
-        .object_value_or_create()
-        .ok_or_else(|| InstallError::unusable(&path, "holds something else than an object"))?;
-    let hooks = object(&path, &settings, "hooks")?;
-    let mut commands = Vec::new();
-    for event in EVENTS {
-        let words = super::words(Agent::Codex, event, around);
+    let commands = guard::commands(Agent::Codex, &EVENTS, around);
+    let entry = |(event, command): &(&'static str, String)| {
         let mut group = json!({ "hooks": [{
-            "type": "command", "command": super::quoted(&words), "timeout": timeout(event),
+            "type": "command", "command": command, "timeout": timeout(event),
         }] });
         if is_for_tools(event) {
             group["matcher"] = json!("*");
         }
-        let list = array(&path, &hooks, event)?;
-        let there = |one: &jsonc_parser::cst::CstNode| {
-            serde_json::from_str::<Value>(&one.to_string()).is_ok_and(|one| one == group)
-        };
-        if !list.elements().iter().any(there) {
-            take_out(&list, &|text| super::is_ours(Agent::Codex, text));
-            list.append(input(&group));
-        }
-        commands.push(Installed { event, words });
-    }
-    let mut after = root.to_string().into_bytes();
-    if before.as_deref().is_none_or(|bytes| bytes.trim_ascii().is_empty())
-        && !after.ends_with(b"\n")
-    {
-        after.push(b'\n');
-    }
-    let changes = vec![Change { path, before, after }];
+        (*event, group)
+    };
+    let settings = Settings {
+        agent: Agent::Codex,
+        path: hooks_file(around),
+        dialect: Dialect::Plain,
+        entries: commands.iter().map(entry).collect(),
+        members: Vec::new(),
+    };
     let left = vec![
         "Codex skips hooks that it was not told to trust, without a word: start `codex`, type \
          `/hooks`, and trust those of wardkeep. As root, `wardkeep install codex` needs no such step."
             .to_owned(),
     ];
-    Ok(Plan { agent: Agent::Codex, changes, commands, left })
+    Ok(Plan { left, ..Plan::of(Agent::Codex, vec![settings.change()?], commands) })
 }
 
 fn requirements(machine: &Path) -> PathBuf {
@@ -96,26 +89,22 @@ fn managed(machine: &Path, around: &Surroundings) -> Result<Plan> {
         let folder = around.program.parent().unwrap_or(Path::new("/usr/bin"));
         hooks.insert("managed_dir", value(folder.to_string_lossy().into_owned()));
     }
-    let mut commands = Vec::new();
-    for event in EVENTS {
-        let words = super::words(Agent::Codex, event, around);
+    let commands = guard::commands(Agent::Codex, &EVENTS, around);
+    for (event, command) in &commands {
         let list = hooks.entry(event).or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
         let list = list.as_array_of_tables_mut().ok_or_else(|| {
             InstallError::unusable(&path, format!("has a `hooks.{event}` of another form"))
         })?;
-        let command = super::quoted(&words);
-        let there = list.iter().any(|group| commands_in(group).eq([command.clone()]));
-        if !there {
+        if !list.iter().any(|group| is_as_it_should(group, event, command)) {
             list.retain(|group| {
                 !commands_in(group).any(|text| super::is_ours(Agent::Codex, &text))
             });
-            list.push(group(event, &command));
+            list.push(group(event, command));
         }
-        commands.push(Installed { event, words });
     }
     let after = document.to_string().into_bytes();
     let changes = vec![Change { path, before, after }];
-    Ok(Plan { agent: Agent::Codex, changes, commands, left: Vec::new() })
+    Ok(Plan::of(Agent::Codex, changes, commands))
 }
 
 fn table<'t>(path: &Path, parent: &'t mut Table, name: &str) -> Result<&'t mut Table> {
@@ -139,6 +128,21 @@ fn group(event: &str, command: &str) -> Table {
     group
 }
 
+fn is_as_it_should(group: &Table, event: &str, command: &str) -> bool {
+    let matcher = group.get("matcher").and_then(Item::as_str);
+    let hooks = group.get("hooks").and_then(Item::as_array_of_tables);
+    let hook = hooks.filter(|hooks| hooks.len() == 1).and_then(|hooks| hooks.get(0));
+    let text = |hook: &Table, name: &str| hook.get(name)?.as_str().map(str::to_owned);
+    matcher == is_for_tools(event).then_some("*")
+        && hook.is_some_and(|hook| {
+            hook.len() == 3
+                && text(hook, "type").as_deref() == Some("command")
+                && text(hook, "command").as_deref() == Some(command)
+                && hook.get("timeout").and_then(Item::as_integer)
+                    == i64::try_from(timeout(event)).ok()
+        })
+}
+
 fn commands_in(group: &Table) -> impl Iterator<Item = String> + use<> {
     let hooks = group.get("hooks").and_then(Item::as_array_of_tables);
     let commands: Vec<String> = hooks
@@ -150,7 +154,10 @@ fn commands_in(group: &Table) -> impl Iterator<Item = String> + use<> {
 }
 
 /// The file without what is ours.
-pub(super) fn without(path: &Path, bytes: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn without(path: &Path, bytes: &[u8], kept: [&[u8]; 2]) -> Result<Vec<u8>> {
+    if path.ends_with(".codex/config.toml") {
+        return trusted::without(path, bytes, kept);
+    }
     if path.extension().is_some_and(|ending| ending == "toml") {
         let mut document = document(path, bytes)?;
         if let Some(hooks) = document.get_mut("hooks").and_then(Item::as_table_mut) {
@@ -168,19 +175,7 @@ pub(super) fn without(path: &Path, bytes: &[u8]) -> Result<Vec<u8>> {
         }
         return Ok(document.to_string().into_bytes());
     }
-    let root = parse(path, bytes, Dialect::Plain)?;
-    if let Some(hooks) = root.object_value().and_then(|settings| settings.object_value("hooks")) {
-        for event in EVENTS {
-            let Some(list) = hooks.array_value(event) else { continue };
-            take_out(&list, &|text| super::is_ours(Agent::Codex, text));
-            if list.elements().is_empty()
-                && let Some(prop) = hooks.get(event)
-            {
-                prop.remove();
-            }
-        }
-    }
-    Ok(root.to_string().into_bytes())
+    settings::without(Agent::Codex, path, bytes, Dialect::Plain)
 }
 
 /// What keeps hooks from running, although they are there.
@@ -189,7 +184,7 @@ pub(super) fn switched_off(around: &Surroundings) -> Vec<Finding> {
     if around.machine.is_some() {
         return found;
     }
-    let path = around.home.join(".codex/config.toml");
+    let path = trusted::config_file(around);
     let config = files::read(&path).ok().flatten().and_then(|bytes| document(&path, &bytes).ok());
     let switch = config.as_ref().and_then(|config| config.get("features")?.get("hooks")?.as_bool());
     if switch == Some(false) {
@@ -198,16 +193,6 @@ pub(super) fn switched_off(around: &Surroundings) -> Vec<Finding> {
             mend: "take it out".to_owned(),
         });
     }
-    let hooks = around.home.join(".codex/hooks.json");
-    let prefix = format!("{}:", hooks.display());
-    let state =
-        config.as_ref().and_then(|config| config.get("hooks")?.get("state")?.as_table_like());
-    let trusted = state.is_some_and(|state| state.iter().any(|(key, _)| key.starts_with(&prefix)));
-    if !trusted {
-        found.push(Finding {
-            what: "Codex was not told to trust the hooks: it skips them without a word".to_owned(),
-            mend: "start `codex`, type `/hooks`, and trust those of wardkeep".to_owned(),
-        });
-    }
+    found.extend(trusted::findings(around, config.as_ref()));
     found
 }

@@ -54,8 +54,10 @@ impl Change {
         self.before.as_deref() == Some(self.after.as_slice())
     }
 
-    pub(super) fn write(&self) -> Result<()> {
-        if self.is_done() { Ok(()) } else { put(&self.path, &self.after) }
+    /// Writes it. Where it is for everybody, a new file can be read by everybody.
+    pub(super) fn write(&self, shared: bool) -> Result<()> {
+        let mode = if shared { 0o644 } else { PRIVATE };
+        if self.is_done() { Ok(()) } else { put_new(&self.path, &self.after, mode) }
     }
 
     pub(super) fn undo(&self) -> Result<()> {
@@ -66,9 +68,16 @@ impl Change {
     }
 }
 
+/// The mode of a new file that is only the owner's.
+const PRIVATE: u32 = 0o600;
+
 /// Writes a file as a whole: beside it first, then in its place. What a link leads to is replaced,
 /// not the link; mode and owner's rights stay.
 pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    put_new(path, bytes, PRIVATE)
+}
+
+fn put_new(path: &Path, bytes: &[u8], new_mode: u32) -> Result<()> {
     let failed = |action, error| InstallError::io(action, path, error);
     let real = match fs::canonicalize(path) {
         Ok(real) => real,
@@ -86,7 +95,7 @@ pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     let written = options.open(&beside).and_then(|mut file| {
-        let mode = mode.unwrap_or_else(|| fs::Permissions::from_mode(0o600));
+        let mode = mode.unwrap_or_else(|| fs::Permissions::from_mode(new_mode));
         file.set_permissions(mode)?;
         file.write_all(bytes)?;
         file.sync_all()

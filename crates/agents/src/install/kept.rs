@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, put, remove};
-use super::{InstallError, Plan, Result, claude_code, codex};
+use super::{Change, InstallError, Result, Surroundings, plugin, slash, without};
 use crate::agent::Agent;
 
 /// What was done to a file.
@@ -26,6 +26,11 @@ struct Kept {
 #[serde(deny_unknown_fields)]
 struct List {
     version: u32,
+    /// Whose settings were changed, and whether the machine's were.
+    #[serde(default)]
+    home: Option<PathBuf>,
+    #[serde(default)]
+    machine: Option<PathBuf>,
     files: Vec<Kept>,
 }
 
@@ -40,17 +45,20 @@ pub enum Restored {
     Gone(PathBuf),
 }
 
+/// The file beside the list that says that calls are left open.
+const DEFER: &str = "defer";
+
 fn folder(agent: Agent, state: &Path) -> PathBuf {
     state.join("installed").join(agent.name())
 }
 
 /// Keeps the bytes of before. Those of an earlier installation stay: they are the user's own.
-pub(super) fn keep(plan: &Plan, state: &Path) -> Result<()> {
-    let folder = folder(plan.agent, state);
+pub(super) fn keep(agent: Agent, changes: &[Change], around: &Surroundings) -> Result<()> {
+    let folder = folder(agent, &around.state);
     let list_path = folder.join("list.json");
     let earlier = read_list(&list_path)?;
     let mut files: Vec<Kept> = earlier.map(|list| list.files).unwrap_or_default();
-    for change in &plan.changes {
+    for change in changes {
         let known = files.iter_mut().find(|kept| kept.path == change.path);
         let number = match &known {
             Some(kept) => kept.after.trim_end_matches(".after").to_owned(),
@@ -78,9 +86,41 @@ pub(super) fn keep(plan: &Plan, state: &Path) -> Result<()> {
             .collect();
         files.push(Kept { path: change.path.clone(), before, after, made });
     }
-    let text = serde_json::to_vec_pretty(&List { version: 1, files })
+    let (home, machine) = (Some(around.home.clone()), around.machine.clone());
+    let text = serde_json::to_vec_pretty(&List { version: 1, home, machine, files })
         .map_err(|error| InstallError::io("write", &list_path, error.into()))?;
     put(&list_path, &text)
+}
+
+/// Says whether calls of an agent that wait for the owner are left open, and not denied.
+///
+/// # Errors
+/// When it cannot be written down, or the agent is not installed.
+pub fn set_defer(agent: Agent, state: &Path, on: bool) -> Result<()> {
+    let path = folder(agent, state).join(DEFER);
+    match on {
+        true => put(&path, b""),
+        false if path.exists() => remove(&path),
+        false => Ok(()),
+    }
+}
+
+/// Whether they are.
+#[must_use]
+pub fn defers(agent: Agent, state: &Path) -> bool {
+    folder(agent, state).join(DEFER).is_file()
+}
+
+/// Where an agent was told to ask, if it was; `program` is the one that looks.
+#[must_use]
+pub fn installed(agent: Agent, state: &Path, program: &Path) -> Option<Surroundings> {
+    let list = read_list(&folder(agent, state).join("list.json")).ok()??;
+    Some(Surroundings {
+        home: list.home?,
+        machine: list.machine,
+        program: program.to_owned(),
+        state: state.to_owned(),
+    })
 }
 
 fn read_list(path: &Path) -> Result<Option<List>> {
@@ -129,12 +169,14 @@ pub fn uninstall(agent: Agent, state: &Path) -> Result<Vec<Restored>> {
                 }
                 restored.push(Restored::Exactly(path));
             }
+            // A file of a plugin is ours, whatever it holds.
+            Some(now) if plugin::is_file(agent, &path) || slash::is_file(&path, &now) => {
+                remove(&path)?;
+                restored.push(Restored::Exactly(path));
+            }
             Some(now) => {
-                let without = match agent {
-                    Agent::ClaudeCode => claude_code::without(&path, &now)?,
-                    Agent::Codex => codex::without(&path, &now)?,
-                    _ => return Err(InstallError::NotYet(agent)),
-                };
+                let kept = [before.as_deref(), after.as_deref()].map(Option::unwrap_or_default);
+                let without = without(agent, &path, &now, kept)?;
                 put(&path, &without)?;
                 restored.push(Restored::InPart(path));
             }

@@ -195,3 +195,28 @@ fn nothing_in_a_reason_reaches_the_terminal() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
 }
+
+#[test]
+fn under_the_guard_a_no_to_claude_code_is_said_without_the_command() {
+    let no = Agent::ClaudeCode.refuse(Some("PreToolUse"), "because");
+    assert_eq!(no.code, 2);
+    let said = Agent::ClaudeCode.guarded(Some("PreToolUse"), no.clone());
+    let text = "denied by wardkeep: because";
+    assert_eq!(said.guarded_code(), Some(wardkeep_agents::ANSWERED));
+    let said = json_of(&said);
+    assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(said["hookSpecificOutput"]["permissionDecisionReason"], text);
+    let said = json_of(&Agent::ClaudeCode.guarded(Some("UserPromptSubmit"), no.clone()));
+    assert_eq!((&said["decision"], &said["reason"]), (&"block".into(), &text.into()));
+    // What says something else than that stays as it is.
+    assert_eq!(Agent::ClaudeCode.guarded(Some("ConfigChange"), no.clone()), no);
+    assert_eq!(Agent::Codex.guarded(Some("PreToolUse"), no.clone()), no);
+    assert_eq!(no.guarded_code(), Some(wardkeep_agents::DENIED));
+}
+
+#[test]
+fn a_result_that_was_not_even_read_ends_the_turn_of_claude_code() {
+    let said = json_of(&Agent::ClaudeCode.refuse(Some("PostToolUse"), "because"));
+    assert_eq!(said["continue"], false);
+    assert!(said["stopReason"].as_str().unwrap().contains("because"));
+}

@@ -3,9 +3,13 @@
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod guarding;
+#[cfg(test)]
 mod installing;
 #[cfg(test)]
 mod malformed;
+#[cfg(test)]
+mod plugins;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]

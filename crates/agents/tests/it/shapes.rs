@@ -107,14 +107,14 @@ fn cline(command: &str) -> Vec<Shape> {
     let mut result = call.clone();
     result["result"] = json!("hello");
     vec![
-        ("PreToolUse", Kind::ToolCall, event("PreToolUse", "preToolUse", call)),
-        ("PostToolUse", Kind::ToolResult, event("PostToolUse", "postToolUse", result)),
+        ("PreToolUse", Kind::ToolCall, event("tool_call", "preToolUse", call)),
+        ("PostToolUse", Kind::ToolResult, event("tool_result", "postToolUse", result)),
         (
             "UserPromptSubmit",
             Kind::Prompt,
-            event("UserPromptSubmit", "userPromptSubmit", json!({"prompt": "do it"})),
+            event("prompt_submit", "userPromptSubmit", json!({"prompt": "do it"})),
         ),
-        ("TaskStart", Kind::SessionStart, event("TaskStart", "taskStart", json!({}))),
+        ("TaskStart", Kind::SessionStart, event("agent_start", "taskStart", json!({}))),
     ]
 }
 
@@ -193,6 +193,7 @@ pub(crate) fn goes_on(agent: Agent, kind: Kind, output: &Output) -> bool {
         (Agent::Codex | Agent::QwenCode, Kind::ToolResult) => !is("/decision", "block"),
         (Agent::GeminiCli, Kind::ToolResult) => !is("/decision", "deny"),
         (Agent::CopilotCli, Kind::ToolResult) => !has("/modifiedResult"),
+        (Agent::CopilotCli, Kind::ToolCall) => !blocked && !is("/permissionDecision", "deny"),
         (Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli, Kind::SessionStart) => {
             said.pointer("/continue") != Some(&Value::Bool(false))
         }

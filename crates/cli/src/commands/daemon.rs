@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 
 /// How long a command waits for a daemon.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Starts the monitor as a process of its own, which hooks ask over a socket
 ///

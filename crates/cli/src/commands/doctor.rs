@@ -1,13 +1,14 @@
 //! `wardkeep doctor`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 use wardkeep_agents::Agent;
-use wardkeep_agents::install::{Finding, INSTALLABLE, examine, plan};
+use wardkeep_agents::install::{Finding, INSTALLABLE, Plan, examine, plan};
 use wardkeep_monitor::wire::{Client, Door};
 
+use super::install::codex_trust::{self, TrustError};
 use super::install::{self_test, surroundings};
 use crate::context::Context;
 use crate::error::CliError;
@@ -68,11 +69,15 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         if !installed(&agent) {
             let what = "wardkeep is not installed into it".to_owned();
             findings.insert(0, Finding { what, mend: format!("run `wardkeep install {agent}`") });
-        } else if let Ok(plan) = plan(agent, &around)
-            && let Some(command) = plan.commands.iter().find(|one| one.event == "PreToolUse")
-            && let Err(what) = self_test::run(context, &command.words, command.event)
-        {
-            findings.push(Finding { what, mend: "run `wardkeep daemon --foreground`".to_owned() });
+        } else if let Ok(plan) = plan(agent, &around) {
+            if let Err(what) = self_test::run(context, &plan) {
+                let mend = "run `wardkeep daemon --foreground`".to_owned();
+                findings.push(Finding { what, mend });
+            }
+            // The configuration may hold a trust that was given to another command.
+            if agent == Agent::Codex && findings.is_empty() && !plan.left.is_empty() {
+                findings.extend(untrusted(&plan, &around.home));
+            }
         }
         let protected = findings.is_empty();
         let line = Line::from(format!("{agent}: "));
@@ -91,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     if rows.is_empty() {
         context.ui.answer("No agent asks wardkeep.");
-        context.ui.hint("run `wardkeep install claude-code` or `wardkeep install codex`");
+        context.ui.hint("run `wardkeep install AGENT`: see `wardkeep install --help` for which");
     }
     if !daemon {
         context.ui.note("no daemon runs; the next hook starts one");
@@ -99,4 +104,14 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let sound = !rows.is_empty() && rows.iter().all(|row| row.protected);
     let exit = if sound { Exit::Success } else { Exit::ActionRequired };
     Ok(context.finish(exit, sound, &Answer { agents: rows, daemon }))
+}
+
+/// What Codex itself says of the hooks, where it can be asked.
+fn untrusted(plan: &Plan, home: &Path) -> Option<Finding> {
+    let what = match codex_trust::is_trusted(plan, home) {
+        Ok(true) | Err(TrustError::Absent) => return None,
+        Ok(false) => "Codex does not trust the hooks: it skips them without a word".to_owned(),
+        Err(why) => why.to_string(),
+    };
+    Some(Finding { what, mend: "run `wardkeep install codex`".to_owned() })
 }

@@ -1,5 +1,6 @@
 //! `wardkeep install`
 
+pub(super) mod codex_trust;
 pub(super) mod self_test;
 
 use std::path::PathBuf;
@@ -7,7 +8,9 @@ use std::path::PathBuf;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use wardkeep_agents::Agent;
-use wardkeep_agents::install::{Change, InstallError, Plan, Surroundings, plan, uninstall};
+use wardkeep_agents::install::{
+    Change, InstallError, Plan, Surroundings, codex_trust, examine, plan, set_defer, uninstall,
+};
 use wardkeep_policy::key::KeyError;
 use wardkeep_policy::store::PolicyStore;
 
@@ -26,18 +29,25 @@ const AROUND: usize = 2;
 /// must be blocked, and one that must not: only if both are answered so does it say that it is
 /// installed; otherwise everything is put back.
 ///
-/// As root it is installed for the whole machine, where an agent's user cannot switch it off.
+/// Around each hook there is a shell that lets through only what wardkeep has judged: a hook that is
+/// killed, is not there or breaks is a no. Codex is told to trust the hooks, if it can be asked.
 ///
-/// Agents so far: claude-code, codex. See docs/agents.md for the others.
+/// As root it is installed for the whole machine, where an agent's user cannot switch it off; Cline and
+/// OpenClaw have no such place.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = crate::exit::HELP)]
 pub(crate) struct Args {
-    /// The agent: claude-code or codex
+    /// The agent: claude-code, codex, gemini-cli, copilot-cli, openclaw, opencode, qwen-code,
+    /// cline, cursor or windsurf
     #[arg(value_parser = |text: &str| text.parse::<Agent>())]
     agent: Agent,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
+    /// Claude Code alone, from 2.1.325 on: a call that waits for you ends a session without a terminal
+    /// (`claude -p`) with the call open, instead of denying it; approve it and `--resume`
+    #[arg(long)]
+    defer: bool,
     /// As root too, only for this user
     #[arg(long)]
     user: bool,
@@ -63,6 +73,12 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             "run it in a terminal of your own",
         ));
     }
+    if args.defer && args.agent != Agent::ClaudeCode {
+        return Err(CliError::refused(
+            format!("{} cannot leave a call open", args.agent),
+            "leave --defer out: such calls are denied with an id, and pass once you approved it",
+        ));
+    }
     let around = surroundings(context, args.user, args.machine)?;
     let plan = plan(args.agent, &around)?;
     let files = plan.changes.iter().map(|change| change.path.display().to_string()).collect();
@@ -83,7 +99,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     prepare(context)?;
     plan.apply(&around)?;
-    if let Err(why) = try_it(context, &plan) {
+    if let Err(why) = self_test::run(context, &plan) {
         // It was not there before, or what was there did not work either.
         let back = uninstall(args.agent, &around.state);
         let hint = match back {
@@ -93,11 +109,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         let message = format!("the trial call was not answered as it must be: {why}");
         return Err(CliError::new(Exit::Failed, message, hint));
     }
-    answer.installed = plan.left.is_empty();
+    set_defer(args.agent, &around.state, args.defer)?;
     for change in &plan.changes {
         context.ui.say(format!("written: {}", change.path.display()));
     }
-    if plan.left.is_empty() {
+    answer.left = left_to_do(context, &plan, &around);
+    answer.installed = answer.left.is_empty();
+    if answer.installed {
         let line = format!("Installed: {} asks wardkeep before each call.", args.agent);
         context.ui.answer(Line::default().good(line));
         context.ui.hint("sessions that run already must be started anew");
@@ -105,10 +123,27 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     let line = format!("Written, but {} does not ask wardkeep yet.", args.agent);
     context.ui.answer(Line::default().strong(line));
-    for step in &plan.left {
+    for step in &answer.left {
         context.ui.answer(step.as_str());
     }
     Ok(context.finish(Exit::ActionRequired, false, &answer))
+}
+
+/// What keeps the agent from asking, once what can be done about it was done.
+fn left_to_do(context: &mut Context, plan: &Plan, around: &Surroundings) -> Vec<String> {
+    if plan.agent == Agent::Codex && !plan.left.is_empty() {
+        match codex_trust(around, || codex_trust::trust(plan, &around.home)) {
+            Ok(()) => context.ui.say("Codex was told to trust the hooks, and does"),
+            Err(why) => {
+                context.ui.note(&format!("Codex could not be told to trust the hooks: {why}"));
+                return plan.left.clone();
+            }
+        }
+    }
+    examine(plan.agent, around)
+        .into_iter()
+        .map(|finding| format!("{}: {}", finding.what, finding.mend))
+        .collect()
 }
 
 pub(super) fn surroundings(
@@ -134,12 +169,6 @@ fn prepare(context: &Context) -> Result<(), CliError> {
         Ok(_) | Err(KeyError::Exists(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-fn try_it(context: &mut Context, plan: &Plan) -> Result<(), String> {
-    let command = plan.commands.iter().find(|command| command.event == "PreToolUse");
-    let command = command.ok_or("no hook is asked before a call")?;
-    self_test::run(context, &command.words, command.event)
 }
 
 /// The lines that change.

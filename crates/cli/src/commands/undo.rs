@@ -96,7 +96,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     let (plan, target) = planned(context, &reader, &args)?;
     review(context, &plan, args.created);
-    let nothing = plan.back.is_empty() && !(args.created && !plan.created.is_empty());
+    let removes = args.created && !plan.created.is_empty();
+    let nothing = plan.back.is_empty() && !removes;
     if nothing || args.dry_run {
         if nothing {
             context.ui.answer("Nothing to undo: no file differs from what was kept of it.");

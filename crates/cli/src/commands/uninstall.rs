@@ -14,7 +14,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = crate::exit::HELP)]
 pub(crate) struct Args {
-    /// The agent: claude-code or codex
+    /// The agent, as `install` was given it
     #[arg(value_parser = |text: &str| text.parse::<Agent>())]
     agent: Agent,
 }

@@ -303,6 +303,21 @@ fn what_needs_the_owner_is_held_until_they_approve_it_once() {
     assert_eq!(other.code, 2, "only exactly that was approved: {other:?}");
     assert!(is_leave(&place.shell(send)));
     held(&place.shell(send));
+
+    // Left open where the owner wants that, and nobody sits before the session.
+    let installed = place.scene.at("s/installed/claude-code");
+    fs::create_dir_all(&installed).unwrap();
+    fs::write(installed.join("defer"), "").unwrap();
+    held(&place.shell(send));
+    let input = json!({"tool_name": "Bash", "tool_input": {"command": send}});
+    let ran = place.hook_in(
+        &["claude-code", "PreToolUse", "--no-daemon"],
+        &place.event("PreToolUse", input),
+        &[("CLAUDE_CODE_SESSION_ATTENDED", "0")],
+    );
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let said: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "defer");
 }
 
 #[test]
@@ -334,4 +349,25 @@ fn what_came_from_outside_steers_nothing_without_the_owner() {
         let ran = place.shell(command);
         assert!(is_leave(&ran), "{command} {ran:?}");
     }
+}
+
+#[test]
+fn a_guarded_hook_ends_as_nothing_else_does() {
+    let place = Place::with_key();
+    let ask = |agent: &str, event: &str, input: &[u8]| {
+        place.hook(&[agent, event, "--no-daemon", "--guarded"], input)
+    };
+    let call = |command: &str| {
+        place.event("PreToolUse", json!({"tool_name": "Bash", "tool_input": {"command": command}}))
+    };
+    let ran = ask("codex", "PreToolUse", &call("true"));
+    assert_eq!(ran.code, 77, "{ran:?}");
+    let ran = ask("codex", "PreToolUse", &call("echo x > LocalGPT.md"));
+    assert!(ran.code == 78 && ran.stderr.contains("denied by wardkeep"), "{ran:?}");
+    let ran = ask("codex", "PreToolUse", b"{");
+    assert!(ran.code == 78 && !ran.stderr.is_empty(), "{ran:?}");
+    let ran = ask("claude-code", "PreToolUse", &call("echo x > LocalGPT.md"));
+    assert!(ran.code == 77 && ran.stdout.contains("\"permissionDecision\":\"deny\""), "{ran:?}");
+    let ran = ask("no-such-agent", "PreToolUse", b"{}");
+    assert!(ran.code != 77 && ran.code != 78 && ran.code != 0, "{ran:?}");
 }

@@ -193,6 +193,13 @@ const TABLE: &[(&str, &[&str], &str)] = &[
         "action_required actions agent_notifications alerts counted_from filter generated_at health \
          html metrics more_alerts more_notifications protection rollback_status version",
     ),
+    (
+        "sandbox audit",
+        &["--profile", "profile.json"],
+        "capabilities compliance container_marks findings in_container landlock_abi namespaces \
+         no_new_privs readonly_root resource_limits score seccomp_active seccomp_mode \
+         unknown_namespaces user_namespaces",
+    ),
     ("scan", &["hello.txt"], "files verdict"),
     ("man", &[], "page"),
     ("man", &["--out", "pages"], "directory pages"),
@@ -226,6 +233,8 @@ fn every_command_has_its_documented_keys() {
     std::fs::create_dir(folder.path().join("ws")).unwrap();
     std::fs::write(folder.path().join("ws/notes.md"), "notes\n").unwrap();
     std::fs::write(folder.path().join("cases.toml"), crate::rules::CASES).unwrap();
+    let nothing = r#"{"require_container":false,"require_seccomp":false}"#;
+    std::fs::write(folder.path().join("profile.json"), nothing).unwrap();
     let mut snapshot = String::new();
     for (command, arguments, expected) in TABLE {
         let arguments = arguments.iter().map(|word| match *word {
@@ -255,9 +264,11 @@ fn every_command_has_its_documented_keys() {
         "config edit",
         "daemon status",
         "doctor",
+        "egress",
         "hook",
         "install",
         "md edit",
+        "run",
         "uninstall",
         "witness serve",
     ];

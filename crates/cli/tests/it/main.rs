@@ -9,6 +9,8 @@ mod cases;
 #[cfg(test)]
 mod daemon;
 #[cfg(test)]
+mod egress;
+#[cfg(test)]
 mod evidence;
 #[cfg(test)]
 mod exit_codes;
@@ -38,6 +40,8 @@ mod recovery;
 mod repeat;
 #[cfg(test)]
 mod rules;
+#[cfg(test)]
+mod sandbox;
 #[cfg(test)]
 mod scan;
 #[cfg(test)]

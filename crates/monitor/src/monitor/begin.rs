@@ -13,14 +13,16 @@ use wardkeep_policy::audit::Source;
 use wardkeep_policy::verify::Start;
 use wardkeep_policy::workspace::Workspace;
 
-use super::{Monitor, MonitorError, Outcome, Result, Who, held};
+use super::{Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
 use crate::index::Asked;
 use crate::notices;
 use crate::policy::{About, Desk};
 use crate::store::StoreReader;
 
 /// Notifications that a session is told of at its beginning.
-const TOLD: u32 = 5;
+const TOLD: usize = 5;
+/// Notifications that those are picked from.
+const LOOKED_AT: u32 = 64;
 /// `write_blocked` entries of one session; what follows is in the journal alone.
 const BLOCKED: u32 = 50;
 /// Things that are wrong with agents' hooks that one session is told of.
@@ -43,7 +45,8 @@ pub struct Begun {
 
 impl Monitor {
     /// A session begins in a door: the policy of its workspace is verified, once, and both are
-    /// written down. `source` is [`Source::SessionStart`] or [`Source::Heartbeat`].
+    /// written down, with what confines the agent. `source` is [`Source::SessionStart`] or
+    /// [`Source::Heartbeat`].
     ///
     /// # Errors
     /// When it cannot be told or recorded: it must not begin then.
@@ -53,6 +56,7 @@ impl Monitor {
         channel: &str,
         parent: Option<&str>,
         source: Source,
+        whose: Surroundings,
     ) -> Result<Begun> {
         let workspace = Workspace::open(who.workspace).map_err(MonitorError::from)?;
         let mut random = [0; 16];
@@ -74,12 +78,17 @@ impl Monitor {
                     .to_owned(),
             );
         }
-        let more = vec![
+        let mut more = vec![
             ("policy", Value::from(verification.state.name())),
             ("aborted", Value::from(aborted)),
         ];
+        let mut sandbox = (None, false);
+        if let Some(around) = self.look_around(who.agent, whose) {
+            sandbox = (Some(around.compliance), around.told);
+            more.push(("audit", around.value));
+        }
         let block = started.block(false);
-        let outcome = self.start_with(who, channel, parent, None, more)?;
+        let outcome = self.start_with(who, channel, parent, sandbox, more)?;
         let session = self.session(who.session)?;
         let mut session = held(&session);
         session.begun = Some(aborted);
@@ -228,9 +237,13 @@ impl Monitor {
         if index.catch_up(self.store.journal().folder(), &mut |_| {}).is_err() {
             return Vec::new();
         }
-        let Ok(found) = notices::list(&reader, &index, &asked, false, TOLD) else {
+        let Ok(mut found) = notices::list(&reader, &index, &asked, false, LOOKED_AT) else {
             return Vec::new();
         };
+        // How it is confined is the owner's to know and to mend; an agent can do nothing about it.
+        found.notices.retain(|notice| notice.category != Some(Category::Sandbox));
+        found.more += found.notices.len().saturating_sub(TOLD) as u64;
+        found.notices.truncate(TOLD);
         let mut lines: Vec<String> = found
             .notices
             .iter()

@@ -7,7 +7,7 @@ use wardkeep_guard::verdict::Verdict;
 use wardkeep_policy::audit::Source;
 
 use super::ops::answer;
-use super::{AnswerBody, AskError, Hook, Monitor, Question, Who, WhoBody, held};
+use super::{AnswerBody, AskError, Hook, Monitor, Question, Surroundings, Who, WhoBody, held};
 
 /// The operation that an [`EventBody`] is asked with.
 pub const EVENT: &str = "hook.event";
@@ -55,6 +55,14 @@ impl Monitor {
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn event(&self, body: &EventBody) -> Result<EventAnswer, AskError> {
+        self.event_of(body, Surroundings::Unseen)
+    }
+
+    /// As [`Monitor::event`], and looks at what confines the agent where a session begins.
+    ///
+    /// # Errors
+    /// When there is no answer: that is a denial.
+    pub fn event_of(&self, body: &EventBody, whose: Surroundings) -> Result<EventAnswer, AskError> {
         if body.parts.is_empty() || body.parts.len() > PARTS {
             let message = format!("an event has 1 to {PARTS} parts, not {}", body.parts.len());
             return Err(AskError::Malformed(message));
@@ -70,12 +78,12 @@ impl Monitor {
             (!starts && self.begun(&who.session)?.is_none()).then(|| held(&self.beginning));
         if beginning.is_some() && self.begun(&who.session)?.is_none() {
             let begins = Hook::SessionStart { channel: "first-event".to_owned(), parent: None };
-            self.part(&who, &Part { principal: None, what: begins }, &mut said)?;
+            self.part(&who, &Part { principal: None, what: begins }, whose, &mut said)?;
             said.answers.clear();
         }
         drop(beginning);
         for part in &body.parts {
-            self.part(&who, part, &mut said)?;
+            self.part(&who, part, whose, &mut said)?;
             let denied = said.answers.last().is_some_and(|one| one.verdict == "deny");
             if denied {
                 break;
@@ -97,7 +105,13 @@ impl Monitor {
         Ok(said)
     }
 
-    fn part(&self, who: &WhoBody, part: &Part, said: &mut EventAnswer) -> Result<(), AskError> {
+    fn part(
+        &self,
+        who: &WhoBody,
+        part: &Part,
+        whose: Surroundings,
+        said: &mut EventAnswer,
+    ) -> Result<(), AskError> {
         let mut who = who.clone();
         if part.principal.is_some() {
             who.principal.clone_from(&part.principal);
@@ -109,7 +123,7 @@ impl Monitor {
                 "heartbeat" => Source::Heartbeat,
                 _ => Source::SessionStart,
             };
-            let begun = self.begin(&acting, channel, parent.as_deref(), source)?;
+            let begun = self.begin(&acting, channel, parent.as_deref(), source, whose)?;
             said.messages.extend(begun.warnings);
             said.block = begun.block;
             said.answers.push(answer(begun.outcome));

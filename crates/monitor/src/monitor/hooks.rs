@@ -58,16 +58,17 @@ impl Monitor {
         parent: Option<&str>,
         sandbox: Option<Compliance>,
     ) -> Result<Outcome> {
-        self.start_with(who, channel, parent, sandbox, Vec::new())
+        self.start_with(who, channel, parent, (sandbox, false), Vec::new())
     }
 
-    /// As [`Monitor::session_start`], with more that its record holds.
+    /// As [`Monitor::session_start`], with more that its record holds, and whether the owner knows of
+    /// the confinement.
     pub(super) fn start_with(
         &self,
         who: &Who<'_>,
         channel: &str,
         parent: Option<&str>,
-        sandbox: Option<Compliance>,
+        (sandbox, told): (Option<Compliance>, bool),
         more: Vec<(&'static str, Value<'static>)>,
     ) -> Result<Outcome> {
         let mut action =
@@ -75,6 +76,7 @@ impl Monitor {
         action.sandbox = sandbox;
         let mut crossing = Crossing::new(who, RecordType::SessionStart, action);
         crossing.enters = true;
+        crossing.told = told;
         crossing.more = more;
         let session = self.session(who.session)?;
         if let Some(parent) = parent.filter(|parent| *parent != who.session) {
@@ -296,6 +298,18 @@ impl Monitor {
         method: &str,
         sent: Sent<'_>,
     ) -> Result<Outcome> {
+        self.outbound(who, url, method, sent, |_| {})
+    }
+
+    /// As [`Monitor::on_outbound_request`], with more that is known of the request.
+    pub(super) fn outbound(
+        &self,
+        who: &Who<'_>,
+        url: &str,
+        method: &str,
+        sent: Sent<'_>,
+        more: impl FnOnce(&mut Crossing<'_>),
+    ) -> Result<Outcome> {
         let settings = self.settings();
         let size = sent.size.max(sent.content.map_or(0, |bytes| bytes.len() as u64));
         let text = sent.content.map(String::from_utf8_lossy);
@@ -312,6 +326,7 @@ impl Monitor {
         crossing.why = (!judged.notes.is_empty()).then(|| judged.notes.join(" "));
         crossing.how = format!("{method}, {size} bytes");
         crossing.bytes = sent.content;
+        more(&mut crossing);
         self.cross(crossing)
     }
 

@@ -152,6 +152,13 @@ impl Monitor {
     /// The files and folders that a command would change, as far as that can be read off it.
     fn changed_by(&self, who: &Who<'_>, command: &Command<'_>) -> Result<Vec<PathBuf>> {
         let read = effects(command.text);
+        let looks = |kind: &EffectKind| match kind {
+            EffectKind::File(access, _) => access.only_reads(),
+            _ => true,
+        };
+        if read.effects.iter().all(|effect| effect.remote || looks(&effect.kind)) {
+            return Ok(Vec::new());
+        }
         let home = self.config.home.as_deref();
         let lists = ProtectLists::with_home(home);
         let set = protected_set(who.workspace, self.store.path(), &lists)?;

@@ -9,8 +9,9 @@ use wardkeep_evidence::record::Principal;
 use wardkeep_guard::taint::Taint;
 
 use super::commands::Command;
+use super::egress::{EGRESS, EgressBody};
 use super::event::{EVENT, EventBody};
-use super::{Monitor, MonitorError, Outcome, Sent, Who};
+use super::{Monitor, MonitorError, Outcome, Sent, Surroundings, Who};
 use crate::daemon::{Handler, Peer, Request, Response};
 use crate::wire::Code;
 
@@ -322,10 +323,12 @@ impl Monitor {
 pub const ASK: &str = "hook.ask";
 
 impl Handler for Monitor {
-    fn handle(&self, _peer: &Peer, request: Request) -> Response {
+    fn handle(&self, peer: &Peer, request: Request) -> Response {
+        let whose = u32::try_from(peer.pid).map_or(Surroundings::Unseen, Surroundings::Of);
         match request.op.as_str() {
             ASK => answered(&request, |question: &Question| self.ask(question)),
-            EVENT => answered(&request, |event: &EventBody| self.event(event)),
+            EVENT => answered(&request, |event: &EventBody| self.event_of(event, whose)),
+            EGRESS => answered(&request, |asked: &EgressBody| self.egress(asked)),
             _ => Response::unknown(&request),
         }
     }

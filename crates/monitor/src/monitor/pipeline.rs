@@ -1,6 +1,7 @@
 //! One crossing from question to answer.
 
 use std::path::PathBuf;
+use std::sync::MutexGuard;
 
 use wardkeep_detect::finding::{Scan, Verdict as ScanVerdict};
 use wardkeep_detect::leak::OutputGuard;
@@ -64,6 +65,12 @@ pub(super) struct Crossing<'a> {
     pub(super) guard: Option<&'a OutputGuard>,
     /// What speaks against it, in words.
     pub(super) why: Option<String>,
+    /// The rule of a door that has refused it already, and why: it is decided only to be recorded.
+    pub(super) refused: Option<(String, String)>,
+    /// Whether many of these may be recorded at a time.
+    pub(super) apart: bool,
+    /// Whether the owner was told of its confinement before: it is recorded then, and no alert.
+    pub(super) told: bool,
     /// More that its record holds.
     pub(super) more: Vec<(&'static str, Value<'static>)>,
 }
@@ -88,6 +95,9 @@ impl<'a> Crossing<'a> {
             shown: Shown::Nothing,
             guard: None,
             why: None,
+            refused: None,
+            apart: false,
+            told: false,
             more: Vec::new(),
         }
     }
@@ -119,15 +129,16 @@ impl Monitor {
         let session = self.session(crossing.who.session)?;
         let mut session = held(&session);
         let _ = session.works_in(crossing.who.workspace);
-        self.cross_in(crossing, &settings, &mut session)
+        self.cross_in(crossing, &settings, session)
     }
 
-    pub(super) fn cross_in(
+    fn cross_in(
         &self,
         mut crossing: Crossing<'_>,
         settings: &Settings,
-        session: &mut Session,
+        mut held_session: MutexGuard<'_, Session>,
     ) -> Result<Outcome> {
+        let session = &mut *held_session;
         let now = self.store.now();
         let who = crossing.who;
         let (direct, mut parents) = self.direct(&crossing, session);
@@ -147,8 +158,14 @@ impl Monitor {
         decision.taint |= crossing.stays.taint;
         crossing.more.extend(crossing.stays.value());
 
-        let category = alert::category(&facts, &decision);
-        let severity = alert::severity(&facts, &decision);
+        let mut category = alert::category(&facts, &decision);
+        let mut severity = alert::severity(&facts, &decision);
+        if crossing.told
+            && decision.verdict == Verdict::Allow
+            && category == Some(Category::Sandbox)
+        {
+            (category, severity) = (None, Severity::Info);
+        }
         let passes = !matches!(decision.verdict, Verdict::Ask | Verdict::Deny);
         let enters = passes && crossing.enters;
         if !passes
@@ -201,10 +218,15 @@ impl Monitor {
         event.agent = who.agent;
         event.session = who.session;
         event.workspace = &workspace;
+        // What leaves the session as it is need not keep others waiting for the disk.
+        let mut held_session = Some(held_session);
+        if crossing.apart && passes && !enters {
+            held_session = None;
+        }
         let record = self.store.append(event)?.id;
 
         held(&self.recent).add(record, decision.taint, who.session);
-        if enters {
+        if enters && let Some(session) = held_session.as_deref_mut() {
             let hashes = sketch.as_ref().map_or(0, Sketch::len);
             session.entered(record, decision.taint, sketch);
             if missed {
@@ -245,6 +267,7 @@ impl Monitor {
                 &record.to_string()[..12]
             ));
         }
+        let Some(session) = held_session.as_deref_mut() else { return Ok(outcome) };
         if outcome.verdict == Verdict::Deny {
             outcome.alerts.extend(self.after_denial(who, record, session)?);
         }
@@ -311,6 +334,12 @@ impl Monitor {
         }
         let mut decision = decide::judge(&facts, rules);
         let mut approval = None;
+        if let Some((rule, reason)) = &crossing.refused {
+            decision.verdict = Verdict::Deny;
+            decision.rule = rule.clone().into();
+            decision.reason.clone_from(reason);
+            return Ok(Judged { decision, facts, scan, approval });
+        }
         if decision.verdict == Verdict::Ask {
             // The answer to a question that cannot be looked up is no.
             if let Some(grant) = self.approvals.take(action, crossing.who.session, now)? {
@@ -566,6 +595,9 @@ fn suggestion(decision: &Decision, crossing: &Crossing<'_>) -> Option<String> {
         return Some(denial.next.clone());
     }
     let text = match (decision.verdict, decision.rule.as_ref()) {
+        (Verdict::Allow, "sandbox-none" | "sandbox-partial") if !crossing.told => {
+            "start the agent with `wardkeep run`; `wardkeep sandbox audit` tells what is missing"
+        }
         (Verdict::Allow, _) => return None,
         (Verdict::Ask, _) => "see `wardkeep approvals list`; the owner decides",
         (Verdict::Redact, _) => "the parts that were found were withheld",

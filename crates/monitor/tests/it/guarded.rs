@@ -7,6 +7,7 @@ mod properties;
 mod recovery;
 mod reference;
 mod seeds;
+mod surroundings;
 mod workflows;
 
 use std::path::{Path, PathBuf};

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use wardkeep_agents::Agent;
-use wardkeep_agents::install::{Finding, INSTALLABLE, Surroundings, examine};
+use wardkeep_agents::install::{Finding, INSTALLABLE, defers, examine, installed};
 use wardkeep_monitor::daemon::{Starter, ensure_running};
 use wardkeep_monitor::monitor::{
-    EVENT, EventAnswer, EventBody, Hook, Monitor, MonitorConfig, MonitorError, Part, WhoBody,
+    EVENT, EventAnswer, EventBody, Hook, Monitor, MonitorConfig, MonitorError, Part, Surroundings,
+    WhoBody,
 };
 use wardkeep_monitor::wire::{Client, Door, WireError};
 
@@ -40,8 +41,10 @@ pub(super) struct Asking {
     starter: Option<Starter>,
     /// Whether this process may decide where there is no daemon.
     alone: bool,
-    /// Where agents' settings are, to see whether they still ask; not known inside of a confinement.
-    around: Option<Surroundings>,
+    /// This program, to see whether agents still ask it; not inside of a confinement.
+    program: Option<PathBuf>,
+    /// Whether the agent says that nobody sits before it.
+    unattended: bool,
 }
 
 impl Asking {
@@ -59,29 +62,33 @@ impl Asking {
             Some(starter)
         };
         let alone = !confined && !owned;
-        let around = (!confined).then(|| {
-            let machine = rustix::process::geteuid().is_root().then(|| PathBuf::from("/etc"));
-            let (home, program) = (context.home_by_user()?, context.program().ok()?);
-            Some(Surroundings { home, machine, program, state: state.clone() })
-        });
-        let around = around.flatten();
-        Ok(Self { state, config: context.monitor_config()?, starter, alone, around })
+        let unattended = context
+            .variables()
+            .any(|(name, value)| name == "CLAUDE_CODE_SESSION_ATTENDED" && value == "0");
+        let program = if confined { None } else { context.program().ok() };
+        Ok(Self { state, config: context.monitor_config()?, starter, alone, program, unattended })
     }
 
     /// At the beginning of a session: what is wrong with the hooks of the agents that wardkeep was
     /// installed into, told with the question.
     pub(super) fn with_findings(&self, mut question: EventBody) -> EventBody {
         let starts = matches!(question.parts[..], [Part { what: Hook::SessionStart { .. }, .. }]);
-        let Some(around) = self.around.as_ref().filter(|_| starts) else { return question };
-        let installed = |agent: &Agent| around.state.join("installed").join(agent.name()).is_dir();
-        for agent in INSTALLABLE.into_iter().filter(installed) {
-            for Finding { what, mend } in examine(agent, around).into_iter().take(FINDINGS) {
+        let Some(program) = self.program.as_ref().filter(|_| starts) else { return question };
+        for agent in INSTALLABLE {
+            let Some(around) = installed(agent, &self.state, program) else { continue };
+            for Finding { what, mend } in examine(agent, &around).into_iter().take(FINDINGS) {
                 let agent = agent.name().to_owned();
                 let what = Hook::Unprotected { agent, what, mend };
                 question.parts.push(Part { principal: None, what });
             }
         }
         question
+    }
+
+    /// Whether a call that waits for the owner is left open: nobody sits before the session, and the
+    /// owner wants it so.
+    pub(super) fn defers(&self, agent: Agent) -> bool {
+        self.unattended && defers(agent, &self.state)
     }
 
     pub(super) fn home(&self) -> Option<&Path> {
@@ -126,7 +133,7 @@ impl Asking {
     /// The same code under the same lock.
     fn decide(&self, question: &EventBody) -> Result<Told, MonitorError> {
         let monitor = Monitor::open(&self.state, self.config.clone())?;
-        let answer = monitor.event(question);
+        let answer = monitor.event_of(question, Surroundings::Own);
         Ok(answer.map_or_else(|error| Told::Nothing(error.to_string()), Told::Answer))
     }
 

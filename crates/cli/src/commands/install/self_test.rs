@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use wardkeep_agents::install::Plan;
+use wardkeep_agents::install::trial::{self, Verdict};
 
 use crate::context::Context;
 
@@ -13,37 +14,38 @@ use crate::context::Context;
 ///
 /// # Errors
 /// In words, what was not as it must be.
-pub(in crate::commands) fn run(
-    context: &mut Context,
-    words: &[String],
-    event: &str,
-) -> Result<(), String> {
+pub(in crate::commands) fn run(context: &mut Context, plan: &Plan) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| format!("no folder for it ({error})"))?;
+    let folder = folder.path();
     let id: [u8; 8] = context.random().map_err(|error| error.message)?;
     let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let call = |command: &str| {
-        json!({
-            "session_id": format!("self-test-{id}"),
-            "transcript_path": null,
-            "cwd": folder.path(),
-            "hook_event_name": event,
-            "tool_name": "Bash",
-            "tool_input": { "command": command },
-        })
-        .to_string()
+    let session = format!("self-test-{id}");
+    let ask = |command: &str| {
+        let (name, event) = trial::event(plan.agent, &session, folder, command)
+            .ok_or("it is not known how to try it")?;
+        let command = plan.commands.iter().find(|command| command.event == name);
+        let command = command.ok_or("no hook is asked before a call")?;
+        ask(plan, &command.words, folder, &event.to_string())
     };
-    let (code, said) = ask(words, folder.path(), &call("true"))?;
-    if code != Some(0) {
-        return Err(format!("a harmless call was denied: {said}"));
+    match ask("true")? {
+        (Verdict::Yes, _) => {}
+        (Verdict::No(why), _) => return Err(format!("a harmless call was denied: {why}")),
+        (Verdict::Unclear, said) => {
+            return Err(format!("a harmless call was answered in a form that is none: {said}"));
+        }
     }
-    let (code, said) = ask(words, folder.path(), &call("echo changed > LocalGPT.md"))?;
-    if code != Some(2) || said.is_empty() {
-        return Err(format!("a write to LocalGPT.md was not blocked (exit code {code:?}) {said}"));
+    match ask("echo changed > LocalGPT.md")? {
+        (Verdict::No(why), _) if !why.is_empty() => Ok(()),
+        (_, said) => Err(format!("a write to LocalGPT.md was not blocked: {said}")),
     }
-    Ok(())
 }
 
-fn ask(words: &[String], folder: &Path, event: &str) -> Result<(Option<i32>, String), String> {
+fn ask(
+    plan: &Plan,
+    words: &[String],
+    folder: &Path,
+    event: &str,
+) -> Result<(Verdict, String), String> {
     let (program, arguments) = words.split_first().ok_or("there is no command")?;
     let mut child = Command::new(program)
         .args(arguments)
@@ -58,6 +60,8 @@ fn ask(words: &[String], folder: &Path, event: &str) -> Result<(Option<i32>, Str
         let _ = input.write_all(event.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| format!("it did not end ({error})"))?;
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Ok((output.status.code(), said))
+    let code = output.status.code();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    let said = format!("exit code {code:?} {} {}", text(&output.stdout), text(&output.stderr));
+    Ok((trial::verdict(plan.agent, code, &output.stdout, &output.stderr), said))
 }

@@ -1,0 +1,343 @@
+//! `wardkeep run`
+
+mod network;
+mod record;
+mod settings;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use wardkeep_gateway::egress::Rule;
+use wardkeep_monitor::daemon::{Starter, ensure_running};
+use wardkeep_monitor::wire::Door;
+use wardkeep_sandbox::{Applied, Ended, Layer, Network, Prepared, SandboxError, Spec};
+
+use self::network::{Net, Proxy};
+use self::settings::Settings;
+use super::egress::rule;
+use super::time::parse_duration;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// How long a daemon may take to come up.
+const START: Duration = Duration::from_secs(3);
+/// Most lines on what was kept from it.
+const SHOWN: usize = 20;
+/// Nothing was started.
+const NOT_STARTED: u8 = 125;
+/// It cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+/// It is not there.
+const NOT_FOUND: u8 = 127;
+
+/// Runs a program so that the kernel keeps it to its workspace
+///
+/// It sees the system's programs, the tools in the home and the workspace, and may write only the
+/// workspace and folders of its own that are gone afterwards. Keys, tokens, browsers, other agents' logins
+/// and .env files are not to be seen; hooks, settings of agents, shell and editor start-up files, CI
+/// workflows and identity files in the workspace can be read and not written. There is no network but a
+/// proxy to the hosts that its profile or --allow names, each request decided and recorded; no other process, no inherited descriptor and no variable that is not on a list. Hooks inside reach the monitor
+/// outside, and nothing else of wardkeep.
+///
+/// If a layer of this cannot be had on this machine, nothing is started and it says why, unless
+/// --allow-degraded names that layer. The exit code is the program's own, or 128 and the signal that ended
+/// it; 124 if it ran out of time, 125 if it could not be confined, 126 and 127 as in a shell.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What the program needs: a built-in profile (claude-code, codex, gemini-cli, localgpt, openclaw,
+    /// opencode, shell, skill) or one of config.toml; by the program's name where none is given
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// The folder to work in, instead of the current one
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// Let it read this, too
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+    /// Let it write this, too
+    #[arg(long, value_name = "PATH")]
+    write: Vec<PathBuf>,
+    /// Show this empty
+    #[arg(long, value_name = "PATH")]
+    mask: Vec<PathBuf>,
+    /// Pass this variable on, or set it
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<OsString>,
+    /// End it after this time: 90s, 15m, 2h
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| duration(text))]
+    timeout: Option<Duration>,
+    /// Most megabytes of memory for each process
+    #[arg(long, value_name = "MB")]
+    memory: Option<u64>,
+    /// Most processes
+    #[arg(long, value_name = "N")]
+    processes: Option<u64>,
+    /// Whom it may talk to; `proxy` where the profile or --allow names hosts, else `none`
+    #[arg(long, value_name = "MODE")]
+    net: Option<Net>,
+    /// A host that it may reach through the proxy, such as example.org, *.example.org, example.org:8443 or
+    /// "GET example.org"; may be given again
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    allow: Vec<Rule>,
+    /// A host that it may not reach, whatever else is said; may be given again
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    deny: Vec<Rule>,
+    /// Start it although this layer cannot be had: namespaces, proc, landlock, seccomp or names
+    #[arg(long, value_name = "LAYER", value_parser = |text: &str| text.parse::<Layer>())]
+    allow_degraded: Vec<Layer>,
+    /// Do not start a daemon; hooks inside then reach one only if it runs already
+    #[arg(long)]
+    no_daemon: bool,
+    /// Print what would be in force, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<OsString>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .filter(|seconds| *seconds > 0)
+        .map(|seconds| Duration::from_secs(seconds.into()))
+        .ok_or_else(|| "give a time like 90s, 15m, 2h or 3d".to_owned())
+}
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let outcome = confine(context, args);
+    if outcome.is_err() {
+        // A code of its own: the others may be the program's.
+        context.program_code.get_or_insert(NOT_STARTED);
+    }
+    outcome
+}
+
+fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    if context.is_confined() {
+        return Err(CliError::refused(
+            "this process runs inside `wardkeep run` already",
+            "start the program as it is: what holds here holds for it, too",
+        ));
+    }
+    let state = context.state_dir()?;
+    let settings = Settings::load(&state)?;
+    let profile_name = args
+        .profile
+        .clone()
+        .or_else(|| settings.profile.clone())
+        .unwrap_or_else(|| settings.profiles.meant_for(&args.command[0]));
+    let dry_run = args.dry_run;
+    let no_daemon = args.no_daemon;
+    let (net, mut allow, deny) = (args.net, args.allow.clone(), args.deny.clone());
+    let (mut spec, hosts) = spec_of(context, args, &settings, &profile_name)?;
+    spec.hidden.push(state.clone());
+    allow.extend(hosts);
+    let proxied = match net {
+        Some(net) => net == Net::Proxy,
+        None => !allow.is_empty(),
+    };
+    if proxied {
+        spec.network = Network::Proxy { port: network::PORT };
+        let own = network::variables();
+        spec.environment.retain(|(name, _)| own.iter().all(|(other, _)| other != name));
+        spec.environment.extend(own);
+    }
+    if !dry_run {
+        if !no_daemon {
+            let mut starter = Starter::new(context.program()?);
+            starter.variables = context.daemon_variables();
+            // Without one, hooks inside deny: that is safe, and said.
+            if let Err(error) = ensure_running(&state, &starter, START) {
+                context.ui.note(&format!("hooks inside will deny everything: {error}"));
+            }
+        }
+        let socket = Door::Hooks.path(&state);
+        if socket.exists() {
+            spec.sockets.push(socket);
+        }
+    }
+    let workspace = spec.workspace.clone();
+    let prepared = Prepared::new(spec)?;
+    if dry_run {
+        return Ok(show(context, &profile_name, prepared.applied()));
+    }
+    let proxy = match proxied {
+        true => Some(Proxy::new(context, &state, &workspace, allow, deny)?),
+        false => None,
+    };
+    let missing_before = prepared.applied().missing.len();
+    let mut record = None;
+    // It is on disk before the program starts, and written while the confinement is set up.
+    let started = prepared.spawn_after(|applied| -> Result<(), NotStarted> {
+        record = Some(record::begin(context, &workspace, &profile_name, applied)?);
+        Ok(())
+    });
+    let (mut running, record) = match (started, record) {
+        (Ok(running), Some(record)) => (running, record),
+        (Err(NotStarted::Unconfined(error)), record) => {
+            context.program_code = Some(code_of(&error));
+            if let Some(record) = record {
+                record.failed(&error)?;
+            }
+            return Err(error.into());
+        }
+        (Err(NotStarted::Unrecorded(error)), _) => return Err(error),
+        (Ok(_), None) => return Err(SandboxError::Ended.into()),
+    };
+    if running.applied().missing.len() > missing_before {
+        record.changed(running.applied())?;
+    }
+    let missing = running.applied().missing.clone();
+    // Without namespaces there is none: then no socket of the program reaches beyond it.
+    let served = match (proxy, running.take_listener()) {
+        (Some(proxy), Some(listener)) => Some(proxy.serve(&state, listener)?),
+        _ => None,
+    };
+    let (ended, remains) = running.wait_for_program()?;
+    record.ended(&ended)?;
+    drop(remains);
+    if let Some(served) = served {
+        served.end(context)?;
+    }
+    for one in &missing {
+        context.ui.note(&format!("it ran without the layer `{}`: {}", one.layer, one.why));
+    }
+    Ok(finish(context, &ended))
+}
+
+/// Why the program was not started.
+enum NotStarted {
+    Unconfined(SandboxError),
+    Unrecorded(CliError),
+}
+
+impl From<SandboxError> for NotStarted {
+    fn from(error: SandboxError) -> Self {
+        Self::Unconfined(error)
+    }
+}
+
+impl From<CliError> for NotStarted {
+    fn from(error: CliError) -> Self {
+        Self::Unrecorded(error)
+    }
+}
+
+fn spec_of(
+    context: &Context,
+    args: Args,
+    settings: &Settings,
+    profile: &str,
+) -> Result<(Spec, Vec<Rule>), CliError> {
+    let profile = settings.profiles.resolve(profile).map_err(|error| {
+        CliError::refused(error.to_string(), "give another --profile, or mend config.toml")
+    })?;
+    let absolute = |path: PathBuf| {
+        std::path::absolute(&path).map_err(|error| CliError::io("find", &path, &error))
+    };
+    let workspace = absolute(args.workspace.unwrap_or_else(|| context.workspace()))?;
+    let mut spec = Spec::new(workspace, args.command);
+    spec.home = context.home();
+    settings.shared.apply(&mut spec);
+    profile.apply(&mut spec);
+    spec.read.extend(args.read.into_iter().map(absolute).collect::<Result<Vec<_>, _>>()?);
+    spec.write.extend(args.write.into_iter().map(absolute).collect::<Result<Vec<_>, _>>()?);
+    spec.masked.extend(args.mask.into_iter().map(absolute).collect::<Result<Vec<_>, _>>()?);
+    // Hooks inside call this very program.
+    spec.read_if_there.extend(context.program());
+    spec.timeout = args.timeout.or(spec.timeout);
+    spec.limits.memory = args.memory.map(|megabytes| megabytes << 20).or(spec.limits.memory);
+    spec.limits.processes = args.processes.unwrap_or(spec.limits.processes);
+    spec.allow_degraded.extend(args.allow_degraded);
+    let passes = |name: &OsString| profile.passes(name) || settings.shared.passes(name);
+    let mut environment: Vec<_> = context.variables().filter(|(name, _)| passes(name)).collect();
+    for given in args.env {
+        let (name, value) = split(&given);
+        let value = match value {
+            Some(value) => Some(value),
+            None => context.variables().find(|(known, _)| *known == name).map(|(_, value)| value),
+        };
+        environment.retain(|(known, _)| *known != name);
+        environment.extend(value.map(|value| (name, value)));
+    }
+    environment.retain(|(name, _)| name != "TMPDIR");
+    environment.push(("TMPDIR".into(), "/tmp".into()));
+    environment.push(("WARDKEEP_CONFINED".into(), "1".into()));
+    spec.environment = environment;
+    let hosts = profile.hosts.iter().map(|host| rule(host)).collect::<Result<Vec<_>, _>>();
+    let hosts = hosts.map_err(|error| {
+        CliError::refused(error.to_string(), "mend the `hosts` of the profile in config.toml")
+    })?;
+    Ok((spec, hosts))
+}
+
+/// `NAME=VALUE`, or a name alone.
+fn split(given: &OsString) -> (OsString, Option<OsString>) {
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    let bytes = given.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        None => (given.clone(), None),
+        Some(at) => {
+            let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            (text(&bytes[..at]), Some(text(&bytes[at + 1..])))
+        }
+    }
+}
+
+fn show(context: &mut Context, profile: &str, applied: &Applied) -> Exit {
+    #[derive(serde::Serialize)]
+    struct Answer<'a> {
+        profile: &'a str,
+        confinement: &'a Applied,
+    }
+    let answer = Answer { profile, confinement: applied };
+    if let Ok(value) = serde_json::to_value(&answer) {
+        context.ui.answer_pretty(&value);
+    }
+    context.done(&answer)
+}
+
+/// Says what was kept from it, on standard error: the program's own output stays its own.
+fn finish(context: &mut Context, ended: &Ended) -> Exit {
+    for refused in ended.refused.iter().take(SHOWN) {
+        context.ui.note(&format!("refused: {refused}"));
+    }
+    if ended.refused.len() > SHOWN {
+        let more = ended.refused.len() - SHOWN;
+        context.ui.note(&format!("refused: {more} more, see `wardkeep log`"));
+    }
+    if !ended.refused.is_empty() {
+        context.ui.note(
+            "these names steer agents, shells, editors or builds: make such a change yourself, outside of \
+             the confinement",
+        );
+    }
+    for (path, executes) in ended.repositories.iter().take(SHOWN) {
+        let executes = if executes.is_empty() {
+            String::new()
+        } else {
+            format!("; git would execute there: {executes}")
+        };
+        context.ui.note(&format!("a repository was made: {path}{executes}"));
+    }
+    if ended.timed_out {
+        context.ui.note("the time was up: the program and all that it started were ended");
+    }
+    context.program_code = Some(u8::try_from(ended.code).unwrap_or(NOT_STARTED));
+    if ended.code == 0 { Exit::Success } else { Exit::Refused }
+}
+
+fn code_of(error: &SandboxError) -> u8 {
+    match error {
+        SandboxError::Program { errno, .. } if *errno == rustix::io::Errno::NOENT => NOT_FOUND,
+        SandboxError::Program { .. } => NOT_EXECUTABLE,
+        _ => NOT_STARTED,
+    }
+}

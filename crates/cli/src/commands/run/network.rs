@@ -1,0 +1,130 @@
+//! The way out for a confined program: a proxy in this process, which listens inside.
+
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wardkeep_gateway::egress::{Config, Listener, Monitored, Rule, Rules, Running, Unlisted};
+use wardkeep_monitor::daemon::Starter;
+use wardkeep_monitor::monitor::WhoBody;
+
+use super::super::egress::{Telling, begin, failed, hex};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Where the proxy is found inside. The network there is the program's own, so that it is free.
+pub(super) const PORT: u16 = 3128;
+/// Refusals that are told after the run.
+const TOLD: usize = 20;
+
+/// Whom a program may talk to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Net {
+    /// Itself
+    None,
+    /// Itself, and hosts that are allowed, by way of a proxy
+    Proxy,
+}
+
+/// A proxy that is ready, and waits for the socket inside.
+pub(super) struct Proxy {
+    config: Config,
+    who: WhoBody,
+    starter: Starter,
+    refused: Arc<Mutex<Refused>>,
+}
+
+#[derive(Default)]
+struct Refused {
+    lines: Vec<String>,
+    more: usize,
+}
+
+/// A proxy at work.
+pub(super) struct Served {
+    running: Running,
+    refused: Arc<Mutex<Refused>>,
+}
+
+impl Proxy {
+    /// Begins a session of its own in the daemon.
+    pub(super) fn new(
+        context: &mut Context,
+        state: &Path,
+        workspace: &Path,
+        allow: Vec<Rule>,
+        deny: Vec<Rule>,
+    ) -> Result<Self, CliError> {
+        let unlisted = if allow.is_empty() { Unlisted::Decider } else { Unlisted::Deny };
+        let config = Config::new(Rules { allow, deny, unlisted });
+        let who = WhoBody {
+            agent: "run".to_owned(),
+            session: format!("run:{}", hex(&context.random::<8>()?)),
+            workspace: workspace.to_owned(),
+            principal: None,
+            taint: Vec::new(),
+            parents: Vec::new(),
+        };
+        let starter = begin(context, state, &who)?;
+        Ok(Self { config, who, starter, refused: Arc::default() })
+    }
+
+    /// Serves on the socket that listens inside.
+    pub(super) fn serve(self, state: &Path, listener: TcpListener) -> Result<Served, CliError> {
+        let refused = Arc::clone(&self.refused);
+        let tell = Box::new(move |line: &str| {
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            if refused.lines.iter().any(|known| known == line) {
+                return;
+            }
+            if refused.lines.len() < TOLD {
+                refused.lines.push(line.to_owned());
+            } else {
+                refused.more += 1;
+            }
+        });
+        let monitor = Monitored::daemon(state, self.starter, self.who);
+        let decider = Arc::new(Telling { monitor, tell });
+        let running = Running::start(Listener::Tcp(listener), self.config, decider, 1)
+            .map_err(|error| failed("start the proxy", &error))?;
+        Ok(Served { running, refused })
+    }
+}
+
+impl Served {
+    /// Ends it, and tells what was refused.
+    pub(super) fn end(self, context: &mut Context) -> Result<(), CliError> {
+        let ended = self.running.stop();
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in &refused.lines {
+            context.ui.note(line);
+        }
+        if refused.more > 0 {
+            context
+                .ui
+                .note(&format!("{} more requests were refused: see `wardkeep log`", refused.more));
+        }
+        if !refused.lines.is_empty() {
+            context.ui.note("allow a host with --allow HOST, or in a profile of config.toml");
+        }
+        ended.map_err(|error| failed("end the proxy", &error))
+    }
+}
+
+/// What tells programs of the proxy.
+pub(super) fn variables() -> Vec<(OsString, OsString)> {
+    let http = format!("http://127.0.0.1:{PORT}");
+    let socks = format!("socks5h://127.0.0.1:{PORT}");
+    let local = "localhost,127.0.0.1,::1";
+    let pairs = [
+        ("HTTP_PROXY", http.as_str()),
+        ("HTTPS_PROXY", &http),
+        ("ALL_PROXY", &socks),
+        ("NO_PROXY", local),
+    ];
+    let both = pairs
+        .into_iter()
+        .flat_map(|(name, value)| [(name.to_owned(), value), (name.to_lowercase(), value)]);
+    both.map(|(name, value)| (name.into(), value.into())).collect()
+}

@@ -1,0 +1,81 @@
+//! What is written down of a run: before it starts, and when it ends.
+
+use std::path::Path;
+
+use wardkeep_evidence::json::{self, Value};
+use wardkeep_evidence::record::{Principal, RecordType};
+use wardkeep_monitor::store::{Event, Store};
+use wardkeep_sandbox::{Applied, Ended, SandboxError};
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// The record of a run.
+pub(super) struct Record {
+    store: Store,
+    workspace: String,
+    id: wardkeep_evidence::hash::RecordId,
+}
+
+/// Writes down what will be in force. When this returns, it is on disk.
+pub(super) fn begin(
+    context: &Context,
+    workspace: &Path,
+    profile: &str,
+    applied: &Applied,
+) -> Result<Record, CliError> {
+    let store = context.open_store()?;
+    let workspace = workspace.display().to_string();
+    let mut content = content_of("confinement", applied)?;
+    content["profile"] = profile.into();
+    let id = append(&store, &workspace, &content, Vec::new())?;
+    Ok(Record { store, workspace, id })
+}
+
+impl Record {
+    /// Nothing was started.
+    pub(super) fn failed(&self, error: &SandboxError) -> Result<(), CliError> {
+        self.add(&serde_json::json!({
+            "kind": "confinement-failed", "v": 1, "error": error.to_string(),
+        }))
+    }
+
+    /// Less is in force than was thought, by leave.
+    pub(super) fn changed(&self, applied: &Applied) -> Result<(), CliError> {
+        self.add(&content_of("confinement-degraded", applied)?)
+    }
+
+    /// It is over.
+    pub(super) fn ended(&self, ended: &Ended) -> Result<(), CliError> {
+        self.add(&serde_json::json!({
+            "kind": "confinement-ended", "v": 1, "code": ended.code, "signal": ended.signal,
+            "timed_out": ended.timed_out, "refused": ended.refused,
+            "repositories": ended.repositories.iter().map(|(path, _)| path).collect::<Vec<_>>(),
+        }))
+    }
+
+    fn add(&self, content: &serde_json::Value) -> Result<(), CliError> {
+        append(&self.store, &self.workspace, content, vec![self.id]).map(drop)
+    }
+}
+
+fn content_of(kind: &str, applied: &Applied) -> Result<serde_json::Value, CliError> {
+    let confinement = serde_json::to_value(applied).map_err(|error| {
+        CliError::refused(format!("no record can be made: {error}"), "report this")
+    })?;
+    Ok(serde_json::json!({ "kind": kind, "v": 1, "confinement": confinement }))
+}
+
+fn append(
+    store: &Store,
+    workspace: &str,
+    content: &serde_json::Value,
+    parents: Vec<wardkeep_evidence::hash::RecordId>,
+) -> Result<wardkeep_evidence::hash::RecordId, CliError> {
+    let text = content.to_string();
+    let value: Value<'_> = json::parse(text.as_bytes()).map_err(|error| {
+        CliError::refused(format!("no record can be made: {error}"), "report this")
+    })?;
+    let event = Event::new(RecordType::GuardDecision, Principal::Sys, value);
+    Ok(store.append(Event { agent: "wardkeep", workspace, parents, ..event })?.id)
+}

@@ -1,0 +1,44 @@
+//! The egress proxy: the only way out for whoever is confined.
+//!
+//! HTTP, `CONNECT` and SOCKS5 come in on one listener. Each request is held against [`Rules`], its
+//! name looked up once, the addresses checked, and a [`Decider`] asked, who records it before
+//! anything is dialled; then the checked address is dialled and what is sent is counted.
+//!
+//! Start with [`serve`], or [`Running::start`] in a program that is not asynchronous.
+
+mod admit;
+pub mod body;
+mod budget;
+mod config;
+mod connection;
+mod decider;
+mod exchange;
+pub mod head;
+pub mod hello;
+mod host;
+mod http;
+#[cfg(feature = "inspect")]
+mod inspect;
+#[cfg(feature = "monitor")]
+mod monitored;
+mod resolve;
+mod rules;
+mod screen;
+mod serve;
+pub mod socks;
+mod stream;
+mod tunnel;
+
+pub use budget::Limits;
+pub use config::{Config, Credential};
+pub use decider::{
+    Ask, BoxFuture, Decider, Decision, Denial, Ended, Outcome, Reply, Request, Verdict, Way,
+};
+pub use host::{BadHost, Host, Target};
+#[cfg(feature = "inspect")]
+pub use inspect::{Inspection, InspectionError};
+#[cfg(feature = "monitor")]
+pub use monitored::Monitored;
+pub use resolve::{Dial, Resolve, SystemDialer, SystemResolver};
+pub use rules::{BadRule, Found, Rule, Rules, Unlisted};
+pub use serve::{Listener, Running, serve};

@@ -1,0 +1,305 @@
+//! A request passed on, and the answer to it passed back.
+
+#[cfg(feature = "inspect")]
+use tokio::time::timeout;
+
+use super::admit::{Passage, Shared};
+use super::body::Body;
+use super::budget::Meter;
+use super::connection::LAST;
+use super::decider::{Denial, Ended};
+use super::head::{Answer, Framing, Head, MAX_HEAD};
+use super::http::{Next, SHOWN, refusal, write_header};
+use super::screen::Passing;
+use super::stream::Stream;
+use super::tunnel::{Cut, Motion, carry_both};
+
+/// A request on its way, and the answer to it.
+pub(super) struct Exchange<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) client: &'a Stream,
+    pub(super) head: &'a Head,
+    pub(super) chunked: bool,
+    pub(super) meter: Meter,
+    pub(super) motion: Motion,
+    pub(super) status: Option<u16>,
+    /// The name that the host's TLS has to answer for.
+    #[cfg(feature = "inspect")]
+    pub(super) inspected: Option<String>,
+}
+
+/// How an answer ended.
+enum Answered {
+    /// As it said it would; the connection may go on.
+    Whole,
+    /// With the connection.
+    Closed,
+    /// The connection has become a tunnel; what has come of it already.
+    Upgraded(Vec<u8>),
+}
+
+impl Exchange<'_> {
+    #[expect(clippy::too_many_arguments, reason = "what a request is made of")]
+    pub(super) async fn run(
+        &mut self,
+        mut passage: Passage,
+        port: u16,
+        out: Vec<u8>,
+        first: Vec<u8>,
+        body: Body,
+        passing: Option<Passing>,
+        bytes: &mut Vec<u8>,
+    ) -> Next {
+        let dialled = self.shared.dial(&mut passage, port).await;
+        #[cfg(feature = "inspect")]
+        let dialled = match dialled {
+            Ok(host) => self.secured(host).await,
+            failed => failed,
+        };
+        let host = match dialled {
+            Ok(host) => host,
+            Err(why) => {
+                let denial = Denial::new("egress-unreachable", why.clone());
+                self.client.finish_with(&refusal(502, &denial), LAST).await;
+                passage.end(Ended::Failed(why));
+                return Next::Ends;
+            }
+        };
+        let ended = self.exchange(&host, out, first, body, passing, bytes).await;
+        let (ended, next) = match ended {
+            Ok(Answered::Whole) if self.head.keeps_alive() => (Ended::Done, Next::Goes),
+            Ok(Answered::Whole | Answered::Closed) => (Ended::Done, Next::Ends),
+            Ok(Answered::Upgraded(begun)) => (self.upgraded(&host, begun, bytes).await, Next::Ends),
+            Err(cut) => {
+                if self.status.is_none() {
+                    let answer = match &cut {
+                        Cut::Denied(denial) if denial.rule == "egress-upload" => {
+                            refusal(413, denial)
+                        }
+                        Cut::Denied(denial) => refusal(403, denial),
+                        Cut::Broken(why) => {
+                            refusal(502, &Denial::new("egress-unreachable", why.clone()))
+                        }
+                    };
+                    self.client.finish_with(&answer, LAST).await;
+                }
+                (cut.into(), Next::Ends)
+            }
+        };
+        (passage.sent, passage.received) = self.motion.totals();
+        passage.status = self.status;
+        passage.end(ended);
+        if next == Next::Ends {
+            self.client.close_writing();
+        }
+        next
+    }
+
+    /// TLS to the host itself, where what came in was in TLS.
+    #[cfg(feature = "inspect")]
+    async fn secured(&self, host: Stream) -> Result<Stream, String> {
+        let (Some(inspection), Some(name)) = (&self.shared.config.inspection, &self.inspected)
+        else {
+            return Ok(host);
+        };
+        let connected = timeout(self.shared.config.limits.dial, inspection.connect(host, name));
+        match connected.await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(format!("the host's TLS cannot be trusted: {error}")),
+            Err(_) => Err("it took too long".to_owned()),
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        host: &Stream,
+        out: Vec<u8>,
+        first: Vec<u8>,
+        mut body: Body,
+        mut passing: Option<Passing>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Answered, Cut> {
+        let done = body.is_done();
+        let mut begun = out;
+        if self.chunked {
+            write_chunk(&mut begun, &first, done);
+        } else {
+            begun.extend_from_slice(&first);
+        }
+        self.meter.charge(begun.len())?;
+        let Self { shared, client, head, chunked, meter, motion, status, .. } = self;
+        host.write_all(&begun).await?;
+        motion.sent(begun.len());
+        let upload = async {
+            while !body.is_done() {
+                let mut data = Vec::new();
+                let walked = body
+                    .walk(bytes, false, |piece| data.extend_from_slice(piece))
+                    .map_err(|bad| Denial::new("egress-malformed", bad.to_string()))?;
+                bytes.drain(..walked.used);
+                if let Some(passing) = &mut passing {
+                    data = passing.take(&data)?;
+                    if walked.done {
+                        data.extend(passing.finish());
+                    }
+                }
+                let mut piece = Vec::new();
+                if *chunked {
+                    write_chunk(&mut piece, &data, walked.done);
+                } else {
+                    piece = data;
+                }
+                meter.charge(piece.len())?;
+                host.write_all(&piece).await?;
+                motion.sent(piece.len());
+                if !walked.done && !client.read_onto(bytes, SHOWN).await? {
+                    return Err(Cut::Broken("the body of the request ends too early".to_owned()));
+                }
+            }
+            Ok::<_, Cut>(())
+        };
+        let answer = pass_answer(host, client, head, motion, status);
+        let still = motion.stands_still(&shared.config.limits);
+        tokio::pin!(upload, answer, still);
+        let mut uploading = true;
+        loop {
+            tokio::select! {
+                biased;
+                sent = &mut upload, if uploading => {
+                    sent?;
+                    uploading = false;
+                }
+                answered = &mut answer => {
+                    // Whoever answers before all was sent does not want the rest.
+                    return match answered? {
+                        Answered::Whole if uploading => Ok(Answered::Closed),
+                        answered => Ok(answered),
+                    };
+                }
+                cut = &mut still => return Err(cut),
+            }
+        }
+    }
+
+    /// A WebSocket: its bytes count like those of any tunnel.
+    async fn upgraded(&mut self, host: &Stream, begun: Vec<u8>, bytes: &[u8]) -> Ended {
+        let first = async {
+            self.client.write_all(&begun).await?;
+            self.meter.charge(bytes.len())?;
+            host.write_all(bytes).await?;
+            self.motion.sent(bytes.len());
+            Ok::<_, Cut>(())
+        };
+        if let Err(cut) = first.await {
+            return cut.into();
+        }
+        let limits = &self.shared.config.limits;
+        carry_both(self.client, host, &mut self.meter, &self.motion, limits, |_| Ok(())).await
+    }
+}
+
+/// Reads an answer and passes it on.
+async fn pass_answer(
+    host: &Stream,
+    client: &Stream,
+    head: &Head,
+    motion: &Motion,
+    status: &mut Option<u16>,
+) -> Result<Answered, Cut> {
+    let mut bytes = Vec::new();
+    let answer = loop {
+        let parsed = Answer::parse(&bytes)
+            .map_err(|bad| Cut::Broken(format!("the answer cannot be read: {bad}")))?;
+        match parsed {
+            // What comes before the answer itself is for the proxy.
+            Some(answer) if answer.status < 200 && answer.status != 101 => {
+                bytes.drain(..answer.length);
+            }
+            Some(answer) => break answer,
+            None => {
+                let before = bytes.len();
+                if !host.read_onto(&mut bytes, MAX_HEAD).await? {
+                    return Err(Cut::Broken("there was no answer".to_owned()));
+                }
+                motion.received(bytes.len() - before);
+            }
+        }
+    };
+    if answer.status == 101 && !head.upgrades() {
+        return Err(Cut::Broken("the host changes to something nobody asked for".to_owned()));
+    }
+    let mut body = Body::of_answer(answer.framing, answer.status, &head.method);
+    let out = answer_head(&answer, head, body.is_endless())?;
+    bytes.drain(..answer.length);
+    *status = Some(answer.status);
+    client.write_all(&out).await?;
+    if answer.status == 101 {
+        return Ok(Answered::Upgraded(bytes));
+    }
+    let endless = body.is_endless();
+    let mut left = bytes;
+    let mut done = false;
+    let bad = |_| Cut::Broken("the body of the answer cannot be read".to_owned());
+    if !left.is_empty() {
+        let walked = body.walk(&left, true, |_| {}).map_err(bad)?;
+        left.truncate(walked.used);
+        done = walked.done;
+    }
+    done |= body.is_done();
+    loop {
+        client.write_all(&left).await?;
+        left.clear();
+        if done {
+            return Ok(Answered::Whole);
+        }
+        let count = host
+            .read_with(|piece| -> Result<usize, Cut> {
+                let walked = body.walk(piece, true, |_| {}).map_err(bad)?;
+                done = walked.done;
+                let written = client.write_some(&piece[..walked.used])?;
+                left.extend_from_slice(&piece[written..walked.used]);
+                Ok(piece.len())
+            })
+            .await??;
+        if count == 0 {
+            return if endless {
+                Ok(Answered::Closed)
+            } else {
+                Err(Cut::Broken("the answer ends too early".to_owned()))
+            };
+        }
+        motion.received(count);
+    }
+}
+
+fn answer_head(answer: &Answer, head: &Head, endless: bool) -> Result<Vec<u8>, Cut> {
+    let mut out = format!("HTTP/1.1 {} {}\r\n", answer.status, answer.reason).into_bytes();
+    let forwarded = answer.forwarded().map_err(|bad| Cut::Broken(bad.to_string()))?;
+    for header in forwarded {
+        write_header(&mut out, &header.name, &header.value);
+    }
+    if answer.framing == Framing::Chunked {
+        write_header(&mut out, "Transfer-Encoding", b"chunked");
+    }
+    if answer.status == 101 {
+        write_header(&mut out, "Connection", b"Upgrade");
+        write_header(&mut out, "Upgrade", b"websocket");
+    } else if endless || !head.keeps_alive() {
+        write_header(&mut out, "Connection", b"close");
+    } else if head.minor == 0 {
+        write_header(&mut out, "Connection", b"keep-alive");
+    }
+    out.extend_from_slice(b"\r\n");
+    Ok(out)
+}
+
+fn write_chunk(out: &mut Vec<u8>, data: &[u8], last: bool) {
+    if !data.is_empty() {
+        out.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());
+        out.extend_from_slice(data);
+        out.extend_from_slice(b"\r\n");
+    }
+    if last {
+        out.extend_from_slice(b"0\r\n\r\n");
+    }
+}

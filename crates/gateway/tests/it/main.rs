@@ -1,0 +1,24 @@
+//! Integration tests of the gateway crate, one binary.
+
+#[cfg(test)]
+mod asking;
+#[cfg(test)]
+mod attacks;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+#[cfg(feature = "inspect")]
+mod inspected;
+#[cfg(test)]
+mod lab;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod many;
+#[cfg(test)]
+#[cfg(feature = "monitor")]
+mod monitored;
+#[cfg(test)]
+mod parsers;
+#[cfg(test)]
+mod tunnels;

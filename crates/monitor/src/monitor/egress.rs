@@ -1,0 +1,237 @@
+//! Requests that leave through the egress proxy: decided, recorded, and what became of them.
+//!
+//! Agents may not ask this: only whoever runs the proxy knows what went through it.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use wardkeep_evidence::hash::RecordId;
+use wardkeep_evidence::json::Value;
+use wardkeep_evidence::record::{Principal, RecordType};
+use wardkeep_guard::network;
+use wardkeep_guard::verdict::Verdict;
+
+use super::content::shortened;
+use super::{AskError, Monitor, Result, Sent, Who, WhoBody};
+use crate::store::Event;
+
+/// The operation that an [`EgressBody`] is asked with.
+pub const EGRESS: &str = "egress.ask";
+/// Addresses of one request that are written down.
+const ADDRESSES: usize = 8;
+
+/// What the proxy asks or tells.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(tag = "egress", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum EgressBody {
+    /// A request wants to leave.
+    Request {
+        /// On whose behalf, and in which session.
+        who: WhoBody,
+        /// Where to; empty where it cannot be told.
+        url: String,
+        /// How.
+        method: String,
+        /// By which way it came to the proxy.
+        way: String,
+        /// Bytes that are sent, as far as it is known.
+        size: u64,
+        /// Those bytes, as text, as far as they are at hand.
+        content: Option<String>,
+        /// The addresses that it will be sent to.
+        addresses: Vec<IpAddr>,
+        /// Why the proxy refuses it, if it does.
+        refused: Option<Refused>,
+    },
+    /// May a name be looked up? Nothing is recorded.
+    Screen {
+        /// On whose behalf.
+        who: WhoBody,
+        /// Where to.
+        url: String,
+        /// How.
+        method: String,
+    },
+    /// What became of a request that was allowed.
+    Outcome {
+        /// On whose behalf.
+        who: WhoBody,
+        /// The record of the request.
+        request: Option<String>,
+        /// Bytes that went out.
+        sent: u64,
+        /// Bytes that came back.
+        received: u64,
+        /// The status of the answer, where it can be read.
+        status: Option<u16>,
+        /// The address that it was sent to.
+        address: Option<IpAddr>,
+        /// How it ended: `done`, `cut` or `failed`.
+        ended: String,
+        /// By which rule it was cut, and why; or why it failed.
+        why: Option<Refused>,
+        /// How long it took, in milliseconds.
+        took: u64,
+    },
+}
+
+/// A rule, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refused {
+    /// The rule.
+    pub rule: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct EgressAnswer {
+    /// Whether it may leave, or be looked up.
+    pub allowed: bool,
+    /// The rule that decided.
+    pub rule: String,
+    /// Why.
+    pub reason: String,
+    /// What to do next.
+    pub suggestion: Option<String>,
+    /// The record of it.
+    pub record: Option<String>,
+}
+
+impl Monitor {
+    /// Answers the proxy.
+    ///
+    /// # Errors
+    /// When there is no answer: that is a denial.
+    pub fn egress(&self, asked: &EgressBody) -> std::result::Result<EgressAnswer, AskError> {
+        let (EgressBody::Request { who: body, .. }
+        | EgressBody::Screen { who: body, .. }
+        | EgressBody::Outcome { who: body, .. }) = asked;
+        let who = Who::new(&body.agent, &body.session, &body.workspace, body.principal()?);
+        match asked {
+            EgressBody::Request { url, method, way, size, content, addresses, refused, .. } => {
+                let content = content.as_ref().map(String::as_bytes);
+                let sent = Sent { size: *size, content };
+                let refused = refused.as_ref();
+                Ok(self.leave(&who, (url, method, way), sent, addresses, refused)?)
+            }
+            EgressBody::Screen { url, method, .. } => Ok(self.screen(&who, url, method)),
+            EgressBody::Outcome { request, .. } => {
+                let request = request
+                    .as_ref()
+                    .map(|id| {
+                        let why = || AskError::Malformed(format!("`{id}` is no record id"));
+                        RecordId::from_hex(id).ok_or_else(why)
+                    })
+                    .transpose()?;
+                let record = self.left(&who, request, asked)?;
+                Ok(EgressAnswer {
+                    allowed: true,
+                    rule: "egress-outcome".to_owned(),
+                    reason: "It was written down.".to_owned(),
+                    suggestion: None,
+                    record: Some(record.to_string()),
+                })
+            }
+        }
+    }
+
+    fn leave(
+        &self,
+        who: &Who<'_>,
+        (url, method, way): (&str, &str, &str),
+        sent: Sent<'_>,
+        addresses: &[IpAddr],
+        refused: Option<&Refused>,
+    ) -> Result<EgressAnswer> {
+        let mut refused =
+            refused.map(|refused| (shortened(&refused.rule), shortened(&refused.reason)));
+        if self.begun(who.session)? == Some(true) {
+            let reason = "the owner's policy is not valid and strict_policy is on: nothing leaves \
+                          until it is mended and signed (`wardkeep md status`)";
+            refused.get_or_insert(("egress-no-policy".to_owned(), reason.to_owned()));
+        }
+        let egress = self.settings();
+        let outcome = self.outbound(who, url, method, sent, |crossing| {
+            if let Some(facts) = crossing.action.network.take() {
+                let facts = network::resolved_to(facts, addresses, &egress.egress);
+                crossing.action.network = Some(facts);
+            }
+            crossing.refused = refused;
+            crossing.apart = true;
+            crossing.more.push(("way", Value::from(shortened(way))));
+            let written = addresses.iter().take(ADDRESSES);
+            let written = written.map(|address| Value::from(address.to_string())).collect();
+            crossing.more.push(("addresses", Value::Array(written)));
+        })?;
+        Ok(EgressAnswer {
+            // What is asked about is not allowed yet; the suggestion says how it may be.
+            allowed: outcome.verdict == Verdict::Allow,
+            rule: outcome.rule,
+            reason: outcome.reason,
+            suggestion: outcome.suggestion,
+            record: Some(outcome.record.to_string()),
+        })
+    }
+
+    /// What the owner's lists alone say of a host; a lookup tells its name to others.
+    fn screen(&self, who: &Who<'_>, url: &str, method: &str) -> EgressAnswer {
+        let facts = network::facts_of(url, method, 0, &self.settings().egress);
+        let owner = matches!(who.principal, Principal::User | Principal::Sys);
+        let denied = !facts.resolved
+            || facts.blocked
+            || !facts.allowed && (facts.listed || facts.metadata || !owner);
+        let (rule, reason) = match denied {
+            true => ("egress-screen", "the owner's lists do not allow this host"),
+            false => ("egress-screen", "nothing speaks against looking it up"),
+        };
+        EgressAnswer {
+            allowed: !denied,
+            rule: rule.to_owned(),
+            reason: reason.to_owned(),
+            suggestion: None,
+            record: None,
+        }
+    }
+
+    fn left(
+        &self,
+        who: &Who<'_>,
+        request: Option<RecordId>,
+        told: &EgressBody,
+    ) -> Result<RecordId> {
+        let EgressBody::Outcome { sent, received, status, address, ended, why, took, .. } = told
+        else {
+            return Ok(RecordId::ZERO);
+        };
+        let mut content = wardkeep_evidence::json::Object::from([
+            ("kind", Value::from("egress")),
+            ("v", Value::from(1u64)),
+            ("sent", Value::from(*sent)),
+            ("received", Value::from(*received)),
+            ("ended", Value::from(shortened(ended))),
+            ("took", Value::from(*took)),
+        ]);
+        if let Some(status) = status {
+            content.push("status", Value::from(u64::from(*status)));
+        }
+        if let Some(address) = address {
+            content.push("address", Value::from(address.to_string()));
+        }
+        if let Some(why) = why {
+            content.push("rule", Value::from(shortened(&why.rule)));
+            content.push("reason", Value::from(shortened(&why.reason)));
+        }
+        let workspace = who.workspace.to_string_lossy();
+        let mut event =
+            Event::new(RecordType::GuardDecision, Principal::Sys, Value::Object(content));
+        event.agent = who.agent;
+        event.session = who.session;
+        event.workspace = &workspace;
+        event.parents = request.into_iter().filter(|id| *id != RecordId::ZERO).collect();
+        Ok(self.store.append(event)?.id)
+    }
+}

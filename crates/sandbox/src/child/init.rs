@@ -1,0 +1,291 @@
+//! The first process inside: starts the program, reaps, passes signals in and the end out.
+
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, epoll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, IoSlice};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+    SocketType,
+};
+use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::pty::OpenptFlags;
+use rustix::termios::OptionalActions;
+
+use super::{Ends, FAILED, Set, program, tell};
+use crate::error::{Failure, Step};
+use crate::notify::{self, Names, Refusal, Supervisor};
+use crate::sys::{self, Side};
+
+/// First byte of a message: a signal for the program, its number behind it.
+pub(crate) const SIGNAL: u8 = 1;
+/// The terminal's other side comes with it.
+pub(crate) const TERMINAL: u8 = 2;
+/// The program has ended; its status is behind it.
+pub(crate) const ENDED: u8 = 3;
+/// The socket that listens for the proxy comes with it.
+pub(crate) const LISTENER: u8 = 4;
+
+/// A name was not made; what it was about is behind it.
+pub(crate) const REFUSED: u8 = 5;
+/// A repository has come into being; its path is behind it, and what it would execute.
+pub(crate) const MADE: u8 = 6;
+
+/// The program may be started.
+pub(crate) const GO: u8 = 7;
+
+/// Longest text of a message.
+const LONGEST: usize = 2048;
+
+/// Killed, where nobody waits any more.
+const ABANDONED: i32 = 128 + 9;
+
+/// Starts the program and waits for its end; gives the code to end with.
+pub(super) fn run(set: &mut Set, ends: Ends) -> i32 {
+    let Ends { report, life } = ends;
+    if !is_let(life.as_fd()) {
+        return FAILED;
+    }
+    let (program, near) = match start(set, report.as_fd(), life.as_fd()) {
+        Ok(started) => started,
+        Err(failure) => {
+            tell(report.as_fd(), failure);
+            return FAILED;
+        }
+    };
+    // The other side reads its end when the program has closed it, too.
+    drop(report);
+    leave_standard_files();
+    let supervisor = match (near, set.watch.take()) {
+        (Some(near), Some((_, names))) => {
+            let Some(supervisor) = supervise(near, names, &life) else { return FAILED };
+            Some(supervisor)
+        }
+        _ => None,
+    };
+    let code = watch(program, life.as_fd(), supervisor);
+    if set.plan.is_none() {
+        end_all(program, set.landlock);
+    }
+    code
+}
+
+/// Waits for leave to start the program; there is none where the other side has gone.
+fn is_let(life: BorrowedFd<'_>) -> bool {
+    let mut message = [0; 2];
+    loop {
+        match rustix::net::recv(life, &mut message[..], RecvFlags::empty()) {
+            Ok((_, 1)) if message[0] == GO => return true,
+            // A signal that comes before there is a program.
+            Ok((_, 2)) if message[0] == SIGNAL => return false,
+            Err(Errno::INTR) => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Starts the program; gives the end on which it hands over what tells of its calls.
+fn start(
+    set: &Set,
+    report: BorrowedFd<'_>,
+    life: BorrowedFd<'_>,
+) -> Result<(Pid, Option<OwnedFd>), Failure> {
+    let terminal = if set.terminals.contains(&true) {
+        let made = new_terminal();
+        let (near, far) = made.map_err(Failure::at(Step::Terminal, 0))?;
+        if let Some(window) = set.window {
+            let _ = rustix::termios::tcsetwinsize(&near, window);
+        }
+        if let Some(settings) = &set.settings {
+            let _ = rustix::termios::tcsetattr(&far, OptionalActions::Now, settings);
+        }
+        hand_over(life, TERMINAL, near.as_fd()).map_err(Failure::at(Step::Terminal, 1))?;
+        Some(far)
+    } else {
+        None
+    };
+    if let Some(port) = set.proxy {
+        let listener = listen(port).map_err(Failure::at(Step::Proxy, 0))?;
+        hand_over(life, LISTENER, listener.as_fd()).map_err(Failure::at(Step::Proxy, 1))?;
+    }
+    let pair = if set.watch.is_some() {
+        let flags = SocketFlags::CLOEXEC;
+        let pair = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+        Some(pair.map_err(Failure::at(Step::Watch, 2))?)
+    } else {
+        None
+    };
+    match program::fork().map_err(Failure::at(Step::Fork, 1))? {
+        Side::Child => {
+            let watcher = pair.as_ref().map(|(_, far)| far.as_fd());
+            program::main(set, report, terminal.as_ref().map(OwnedFd::as_fd), watcher)
+        }
+        Side::Parent { pid, .. } => {
+            let pid = Pid::from_raw(pid).ok_or(Errno::SRCH).map_err(Failure::at(Step::Fork, 1))?;
+            Ok((pid, pair.map(|(near, _)| near)))
+        }
+    }
+}
+
+/// Takes over what tells of the program's calls. `None` where that cannot be: then nothing may go on.
+fn supervise(near: OwnedFd, names: Names, life: &OwnedFd) -> Option<Supervisor> {
+    let listener = notify::take_over(near.as_fd()).ok()?;
+    let life = life.try_clone().ok()?;
+    let refused = move |refusal: &Refusal| {
+        let text = format!("{} {} ({})", refusal.call, refusal.path.display(), refusal.rule);
+        say(life.as_fd(), REFUSED, &text);
+    };
+    Supervisor::new(listener, names, refused).ok()
+}
+
+/// Tells the other side something, if it listens.
+fn say(life: BorrowedFd<'_>, kind: u8, text: &str) {
+    let mut message = vec![kind];
+    message.extend(text.bytes().take(LONGEST));
+    let _ = rustix::net::send(life, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+}
+
+/// A terminal of the own `/dev/pts`: the side for whoever shows it, and the program's side.
+fn new_terminal() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let near = rustix::pty::openpt(flags)?;
+    rustix::pty::unlockpt(&near)?;
+    let far = rustix::pty::ioctl_tiocgptpeer(&near, flags)?;
+    Ok((near, far))
+}
+
+fn listen(port: u16) -> Result<OwnedFd, Errno> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    rustix::net::listen(&socket, 1024)?;
+    Ok(socket)
+}
+
+fn hand_over(life: BorrowedFd<'_>, kind: u8, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [fd];
+    if !control.push(SendAncillaryMessage::ScmRights(&fds)) {
+        return Err(Errno::NOBUFS);
+    }
+    let text = [IoSlice::new(std::slice::from_ref(&kind))];
+    rustix::net::sendmsg(life, &text, &mut control, SendFlags::NOSIGNAL).map(drop)
+}
+
+/// What the program writes to stays its own.
+fn leave_standard_files() {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    if let Ok(null) = rustix::fs::open(c"/dev/null", flags, Mode::empty()) {
+        let _ = rustix::stdio::dup2_stdin(&null);
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
+fn watch(program: Pid, life: BorrowedFd<'_>, mut supervisor: Option<Supervisor>) -> i32 {
+    // The signals were kept back before the fork.
+    let Ok(signals) = sys::signal_fd(&[libc::SIGCHLD]) else { return FAILED };
+    let Ok(events) = both(life, signals.as_fd()) else { return FAILED };
+    loop {
+        if let Some(one) = &mut supervisor {
+            let summary = one.run(Some(events.as_fd()));
+            for repository in &summary.repositories {
+                let executes = repository.executes.join(", ");
+                let path = repository.path.display();
+                say(life, MADE, &format!("{path}\0{executes}"));
+            }
+            // Where nobody is left who could call, it returns at once.
+            if !is_ready(events.as_fd(), true) {
+                supervisor = None;
+            }
+        } else if !is_ready(events.as_fd(), false) {
+            return FAILED;
+        }
+        while sys::next_signal(signals.as_fd()).is_some() {}
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if pid == program && (status.exited() || status.signaled()) {
+                // Without children of this process there is no other: who loses its parent comes here.
+                let left = rustix::process::wait(WaitOptions::NOHANG);
+                let alone = matches!(left, Err(Errno::CHILD));
+                let mut message = [ENDED, 0, 0, 0, 0, alone.into()];
+                message[1..5].copy_from_slice(&status.as_raw().to_ne_bytes());
+                let _ = rustix::net::send(life, &message, SendFlags::NOSIGNAL);
+                let code = status.exit_status();
+                return code.or(status.terminating_signal().map(|n| 128 + n)).unwrap_or(FAILED);
+            }
+        }
+        if !pass_on(program, life) {
+            return ABANDONED;
+        }
+    }
+}
+
+/// A descriptor that can be read when one of two can.
+fn both(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for fd in [one, other] {
+        epoll::add(&events, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    }
+    Ok(events)
+}
+
+/// Whether there is something to read, now or when it comes; `false` where that cannot be told.
+fn is_ready(events: BorrowedFd<'_>, now: bool) -> bool {
+    let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(events, PollFlags::IN)];
+        match rustix::event::poll(&mut fds, now.then_some(&at_once)) {
+            Ok(ready) => return ready > 0,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Passes a signal on; `false` where the other side is gone.
+fn pass_on(program: Pid, life: BorrowedFd<'_>) -> bool {
+    let mut message = [0; 2];
+    match rustix::net::recv(life, &mut message[..], RecvFlags::DONTWAIT) {
+        Ok((_, 2)) if message[0] == SIGNAL => {
+            if let Some(signal) = Signal::from_named_raw(message[1].into()) {
+                // The program may lead several processes by now.
+                let group = rustix::process::kill_process_group(program, signal);
+                if group.is_err() {
+                    let _ = rustix::process::kill_process(program, signal);
+                }
+            }
+            true
+        }
+        Ok((_, 0)) => false,
+        Ok(_) | Err(Errno::AGAIN | Errno::INTR) => true,
+        Err(_) => false,
+    }
+}
+
+/// Ends everything that the program has started, where no namespace ends with this process.
+fn end_all(program: Pid, landlock: Option<i32>) {
+    for _ in 0..1000 {
+        if landlock.is_some_and(|abi| abi >= 6) {
+            // Landlock lets signals reach only what is confined together with this process.
+            sys::kill_all_others();
+        } else {
+            let _ = rustix::process::kill_process_group(program, Signal::KILL);
+        }
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Err(_) => return,
+            Ok(None) => {
+                let pause = rustix::thread::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+                let _ = rustix::thread::nanosleep(&pause);
+            }
+            Ok(Some(_)) => {}
+        }
+    }
+}

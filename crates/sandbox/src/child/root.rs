@@ -1,0 +1,217 @@
+//! The new root, put together from mounts.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags,
+};
+
+use super::Set;
+use crate::error::{Failure, Step};
+use crate::sys::{self, NO_DEV, NO_EXEC, NO_SUID, READ_ONLY};
+use crate::view::{Held, Plan, Source};
+
+/// A folder that every system has, to put the new root on for a moment.
+const FOR_A_MOMENT: &CStr = c"/usr";
+const EMPTY_FILE: &CStr = c"run/wardkeep/empty";
+const EMPTY_FOLDER: &CStr = c"run/wardkeep/nothing";
+
+/// Replaces the root of this process, for good.
+pub(super) fn change(set: &mut Set) -> Result<(), Failure> {
+    let Some(plan) = &set.plan else { return Ok(()) };
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change(c"/", private).map_err(Failure::at(Step::Private, 0))?;
+    // Before the new root hides something of the old.
+    for (index, mount) in plan.mounts.iter().enumerate() {
+        if let Source::Old(path) = &mount.source {
+            let tree = clone_tree(CWD, path).map_err(Failure::at(Step::Source, index))?;
+            set.sources.push(tree);
+        }
+    }
+    let root = new_root(&set.size).map_err(Failure::at(Step::Root, 0))?;
+    let root = root.as_fd();
+    furnish(root, plan)?;
+    let mut sources = set.sources.iter();
+    for (index, mount) in plan.mounts.iter().enumerate() {
+        let failed = Failure::at(Step::Mount, index);
+        let made = match &mount.source {
+            Source::Old(_) => None,
+            Source::Own => Some(clone_tree(root, &mount.target)),
+            Source::EmptyFile => Some(clone_tree(root, EMPTY_FILE)),
+            Source::EmptyFolder => Some(clone_tree(root, EMPTY_FOLDER)),
+        };
+        let made = made.transpose().map_err(&failed)?;
+        let tree = made.as_ref().or_else(|| sources.next()).ok_or(Errno::BADF).map_err(&failed)?;
+        // What is the new root's own may lie below something that was made read-only.
+        let own = matches!(mount.source, Source::Own);
+        let clear = if own { (READ_ONLY | NO_EXEC) & !mount.attributes } else { 0 };
+        sys::change_mount(tree.as_fd(), mount.attributes, clear, true).map_err(&failed)?;
+        let target = find(root, &mount.target).map_err(&failed)?;
+        attach(tree, target.as_fd()).map_err(&failed)?;
+    }
+    set.sources.clear();
+    special(set, root)?;
+    let Some(plan) = &set.plan else { return Ok(()) };
+    guard(root, plan)?;
+    enter(root).map_err(Failure::at(Step::Pivot, 0))
+}
+
+fn clone_tree(at: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    rustix::mount::open_tree(at, path, flags)
+}
+
+fn attach(tree: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(tree, c"", target, c"", flags)
+}
+
+/// Opens something in the new root. What lies in the workspace is the agent's: no link is followed.
+fn find(root: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+fn new_root(size: &CStr) -> Result<OwnedFd, Errno> {
+    let fs = rustix::mount::fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    rustix::mount::fsconfig_set_string(&fs, c"mode", c"0755")?;
+    rustix::mount::fsconfig_set_string(&fs, c"size", size)?;
+    rustix::mount::fsconfig_create(&fs)?;
+    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let root = rustix::mount::fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
+    let moved = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    rustix::mount::move_mount(&root, c"", CWD, FOR_A_MOMENT, moved)?;
+    Ok(root)
+}
+
+/// Makes folders, files and links while the root is still empty and nobody else's.
+fn furnish(root: BorrowedFd<'_>, plan: &Plan) -> Result<(), Failure> {
+    for (index, (path, mode)) in plan.folders.iter().enumerate() {
+        let made = rustix::fs::mkdirat(root, path, Mode::from_raw_mode(*mode));
+        // The umask would take bits away from folders for everybody.
+        let made = match made {
+            Ok(()) if *mode & 0o1000 != 0 => rustix::fs::chmodat(
+                root,
+                path,
+                Mode::from_raw_mode(*mode),
+                rustix::fs::AtFlags::empty(),
+            ),
+            Err(Errno::EXIST) => Ok(()),
+            made => made,
+        };
+        made.map_err(Failure::at(Step::Folder, index))?;
+    }
+    for (index, (path, content)) in plan.files.iter().enumerate() {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let failed = Failure::at(Step::Folder, plan.folders.len() + index);
+        let file = rustix::fs::openat(root, path, flags, Mode::from_raw_mode(0o444));
+        let file = file.map_err(&failed)?;
+        let mut left = content.as_slice();
+        while !left.is_empty() {
+            let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, left));
+            left = left.get(written.map_err(&failed)?..).unwrap_or_default();
+        }
+    }
+    for (target, path) in &plan.links {
+        match rustix::fs::symlinkat(target, root, path) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(Failure::at(Step::Folder, usize::MAX)(errno)),
+        }
+    }
+    Ok(())
+}
+
+/// `/proc` of the own processes and `/dev/pts` of the own terminals.
+fn special(set: &Set, root: BorrowedFd<'_>) -> Result<(), Failure> {
+    let proc = || {
+        let fs = rustix::mount::fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        rustix::mount::fsconfig_create(&fs)?;
+        let flags = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC
+            | MountAttrFlags::MOUNT_ATTR_RDONLY;
+        let mount = rustix::mount::fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
+        attach(&mount, find(root, c"proc")?.as_fd())
+    };
+    match proc() {
+        Err(errno) if !set.without_proc => return Err(Failure::at(Step::Proc, 0)(errno)),
+        Err(_) => {}
+        Ok(()) => mask_proc(root).map_err(Failure::at(Step::Proc, 1))?,
+    }
+    let terminals = || {
+        let fs = rustix::mount::fsopen(c"devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        rustix::mount::fsconfig_set_string(&fs, c"ptmxmode", c"0666")?;
+        rustix::mount::fsconfig_set_string(&fs, c"mode", c"0620")?;
+        rustix::mount::fsconfig_create(&fs)?;
+        let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let mount = rustix::mount::fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
+        attach(&mount, find(root, c"dev/pts")?.as_fd())
+    };
+    terminals().map_err(Failure::at(Step::Terminals, 0))
+}
+
+/// Files of `/proc` that tell of the kernel and not of the own processes, where root could read them.
+fn mask_proc(root: BorrowedFd<'_>) -> Result<(), Errno> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    for path in [
+        c"proc/kcore",
+        c"proc/keys",
+        c"proc/kallsyms",
+        c"proc/kmsg",
+        c"proc/kpagecount",
+        c"proc/kpageflags",
+        c"proc/kpagecgroup",
+        c"proc/sched_debug",
+        c"proc/slabinfo",
+        c"proc/sysrq-trigger",
+        c"proc/timer_list",
+        c"proc/vmallocinfo",
+    ] {
+        let target = match find(root, path) {
+            Ok(target) => target,
+            Err(Errno::NOENT) => continue,
+            Err(errno) => return Err(errno),
+        };
+        let empty = clone_tree(root, EMPTY_FILE)?;
+        sys::set_mount(empty.as_fd(), READ_ONLY, false)?;
+        attach(&empty, target.as_fd())?;
+    }
+    Ok(())
+}
+
+/// Holds names in the workspace. Each is opened once, and what was opened is what is held.
+fn guard(root: BorrowedFd<'_>, plan: &Plan) -> Result<(), Failure> {
+    for (index, guarded) in plan.guarded.iter().enumerate() {
+        let failed = Failure::at(Step::Names, index);
+        let target = find(root, &guarded.path).map_err(&failed)?;
+        let tree = match guarded.held {
+            Held::Pinned | Held::ReadOnly => clone_tree(target.as_fd(), c""),
+            Held::EmptyFile => clone_tree(root, EMPTY_FILE),
+            Held::EmptyFolder => clone_tree(root, EMPTY_FOLDER),
+        };
+        let tree = tree.map_err(&failed)?;
+        let attributes = if guarded.held == Held::Pinned { 0 } else { READ_ONLY };
+        sys::set_mount(tree.as_fd(), attributes | NO_SUID | NO_DEV, true).map_err(&failed)?;
+        attach(&tree, target.as_fd()).map_err(&failed)?;
+    }
+    Ok(())
+}
+
+/// Makes the new root the only one.
+fn enter(root: BorrowedFd<'_>) -> Result<(), Errno> {
+    sys::set_mount(root, READ_ONLY | NO_SUID | NO_DEV, false)?;
+    rustix::process::fchdir(root)?;
+    rustix::process::pivot_root(c".", c".")?;
+    rustix::mount::unmount(c".", UnmountFlags::DETACH)?;
+    rustix::process::chdir(c"/")
+}

@@ -1,0 +1,270 @@
+//! The seccomp filter: which calls a confined program may not make, by number and by argument.
+
+mod assemble;
+
+use assemble::Assembler;
+
+use crate::sys::Instruction;
+
+/// What the filter must make up for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// There is no network namespace: no socket may reach beyond this machine, or another program by
+    /// its path.
+    pub(crate) shares_network: bool,
+    /// Code from nowhere in the file system may not be executed.
+    pub(crate) no_memory_files: bool,
+}
+
+const EPERM: u32 = libc::EPERM as u32;
+const ENOSYS: u32 = libc::ENOSYS as u32;
+const EAFNOSUPPORT: u32 = libc::EAFNOSUPPORT as u32;
+
+/// Calls that nobody confined needs.
+const DENIED: &[libc::c_long] = &[
+    // Mounts and roots.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    // Namespaces.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // The kernel itself.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+    // Keys, which no namespace separates.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    // Where the kernel's own faults were.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_fanotify_init,
+    libc::SYS_lookup_dcookie,
+    // Files without a path.
+    libc::SYS_open_by_handle_at,
+];
+
+#[cfg(target_arch = "x86_64")]
+const DENIED_HERE: &[libc::c_long] = &[
+    libc::SYS_modify_ldt,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
+    libc::SYS__sysctl,
+    // create_module, get_kernel_syms, query_module
+    174,
+    177,
+    178,
+    libc::SYS_afs_syscall,
+    libc::SYS_vserver,
+    libc::SYS_security,
+    libc::SYS_tuxcall,
+    libc::SYS_getpmsg,
+    libc::SYS_putpmsg,
+    libc::SYS_epoll_ctl_old,
+    libc::SYS_epoll_wait_old,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const DENIED_HERE: &[libc::c_long] = &[];
+
+/// Calls for which there is an older way, so that programs take that: their arguments lie in memory,
+/// where a filter cannot see them.
+const UNKNOWN: &[libc::c_long] = &[
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_memfd_secret,
+    // open_tree_attr
+    467,
+    // lsm_set_self_attr
+    460,
+];
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+#[cfg(target_arch = "riscv64")]
+const ARCHITECTURE: u32 = 0xC000_00F3;
+
+/// Numbers from here on are those of another way to call the same kernel.
+#[cfg(target_arch = "x86_64")]
+const OTHER_ABI: u32 = 0x4000_0000;
+
+/// New namespaces of any kind but time, which `clone` cannot make.
+const NAMESPACES: u32 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u32;
+
+/// Files that run as whoever owns them.
+const SET_ID: u32 = 0o6000;
+/// A file is made; O_TMPFILE without O_DIRECTORY.
+const CREATES: u32 = libc::O_CREAT as u32 | 0o20_000_000;
+
+/// Puts words or settings into a terminal, on requests that no job control needs.
+const TERMINAL_REQUESTS: &[u32] = &[
+    // TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD, TIOCVHANGUP, TIOCGLCKTRMIOS, TIOCSLCKTRMIOS
+    0x5412, 0x541C, 0x541D, 0x5423, 0x5437, 0x5456, 0x5457,
+];
+
+/// The filter as the kernel takes it.
+pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
+    let mut to = Assembler::new();
+    to.load_architecture();
+    to.unless_equal_kill(ARCHITECTURE);
+    to.load_number();
+    #[cfg(target_arch = "x86_64")]
+    to.if_at_least_kill(OTHER_ABI);
+    for call in DENIED.iter().chain(DENIED_HERE) {
+        to.deny(*call, EPERM);
+    }
+    for call in UNKNOWN {
+        to.deny(*call, ENOSYS);
+    }
+    to.deny_bits(libc::SYS_clone, 0, NAMESPACES, EPERM);
+    to.deny_equal(libc::SYS_ioctl, 1, TERMINAL_REQUESTS, EPERM);
+    to.deny_other(libc::SYS_personality, 0, &[0, u32::MAX], EPERM);
+    // A listener of one's own, beside the one that watches.
+    to.deny_bits(libc::SYS_seccomp, 1, 1 << 3, EPERM);
+    modes(&mut to);
+    memory_files(&mut to, surroundings);
+    sockets(&mut to, surroundings);
+    to.allow();
+    to.finish()
+}
+
+/// No file that runs as whoever owns it, and no device.
+fn modes(to: &mut Assembler) {
+    to.deny_bits(libc::SYS_fchmod, 1, SET_ID, EPERM);
+    to.deny_bits(libc::SYS_fchmodat, 2, SET_ID, EPERM);
+    to.deny_bits(libc::SYS_fchmodat2, 2, SET_ID, EPERM);
+    to.deny_bits_with(libc::SYS_openat, (2, CREATES), (3, SET_ID), EPERM);
+    device(to, libc::SYS_mknodat, 2);
+    #[cfg(target_arch = "x86_64")]
+    {
+        to.deny_bits(libc::SYS_chmod, 1, SET_ID, EPERM);
+        to.deny_bits(libc::SYS_creat, 1, SET_ID, EPERM);
+        to.deny_bits_with(libc::SYS_open, (1, CREATES), (2, SET_ID), EPERM);
+        device(to, libc::SYS_mknod, 1);
+    }
+}
+
+fn device(to: &mut Assembler, call: libc::c_long, mode: usize) {
+    let (end, deny) = (to.label(), to.label());
+    to.unless_call(call, end);
+    to.load_argument(mode);
+    to.if_bits(SET_ID, deny);
+    to.mask(libc::S_IFMT);
+    to.if_equal(libc::S_IFCHR, deny);
+    to.if_equal(libc::S_IFBLK, deny);
+    to.load_number();
+    to.go(end);
+    to.place(deny);
+    to.refuse(EPERM);
+    to.place(end);
+}
+
+fn memory_files(to: &mut Assembler, surroundings: Surroundings) {
+    const EXECUTABLE: u32 = 0x10;
+    const NEVER_EXECUTABLE: u32 = 0x8;
+    to.deny_bits(libc::SYS_memfd_create, 1, EXECUTABLE, EPERM);
+    if surroundings.no_memory_files {
+        let (end, fine) = (to.label(), to.label());
+        to.unless_call(libc::SYS_memfd_create, end);
+        to.load_argument(1);
+        to.if_bits(NEVER_EXECUTABLE, fine);
+        to.refuse(EPERM);
+        to.place(fine);
+        to.load_number();
+        to.place(end);
+    }
+}
+
+/// Only ordinary sockets.
+fn sockets(to: &mut Assembler, surroundings: Surroundings) {
+    let (end, done, deny) = (to.label(), to.label(), to.label());
+    let (internet, link, stream, datagram) = (to.label(), to.label(), to.label(), to.label());
+    to.unless_call(libc::SYS_socket, end);
+    to.load_argument(0);
+    to.if_equal(libc::AF_UNIX as u32, if surroundings.shares_network { deny } else { done });
+    to.if_equal(libc::AF_INET as u32, internet);
+    to.if_equal(libc::AF_INET6 as u32, internet);
+    to.if_equal(libc::AF_NETLINK as u32, link);
+    to.refuse(EAFNOSUPPORT);
+    // Which addresses there are; nothing else of it.
+    to.place(link);
+    to.load_argument(2);
+    to.if_equal(libc::NETLINK_ROUTE as u32, done);
+    to.go(deny);
+    to.place(internet);
+    to.load_argument(1);
+    to.mask(0xF);
+    to.if_equal(libc::SOCK_STREAM as u32, stream);
+    if !surroundings.shares_network {
+        to.if_equal(libc::SOCK_DGRAM as u32, datagram);
+    }
+    to.go(deny);
+    to.place(stream);
+    to.load_argument(2);
+    to.if_equal(0, done);
+    to.if_equal(libc::IPPROTO_TCP as u32, done);
+    to.go(deny);
+    to.place(datagram);
+    to.load_argument(2);
+    to.if_equal(0, done);
+    to.if_equal(libc::IPPROTO_UDP as u32, done);
+    to.place(deny);
+    to.refuse(EPERM);
+    to.place(done);
+    to.load_number();
+    to.place(end);
+    to.deny_other(libc::SYS_socketpair, 0, &[libc::AF_UNIX as u32], EPERM);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! Confinement of a child by the kernel, and an audit of the surroundings.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), wardkeep_sandbox::SandboxError> {
+//! use wardkeep_sandbox::{Prepared, Spec};
+//! let spec = Spec::new("/work/project".into(), vec!["make".into(), "test".into()]);
+//! let running = Prepared::new(spec)?.spawn()?;
+//! println!("{:?}", running.applied().layers);
+//! println!("ended with {}", running.wait()?.code);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod audit;
+mod child;
+mod error;
+mod filter;
+mod landlock;
+pub mod names;
+pub mod notify;
+pub mod profile;
+mod run;
+mod skill;
+mod spec;
+mod sys;
+mod view;
+pub mod walk;
+
+/// Whether this process runs in a confinement with namespaces.
+#[must_use]
+pub fn is_confined() -> bool {
+    std::path::Path::new(view::MARK).exists()
+}
+
+pub use error::{SandboxError, Step};
+pub use run::{Ended, Prepared, Remains, Running, TIMED_OUT};
+pub use skill::{SandboxHandle, SkillExecutionConfig, prepare_skill_sandbox};
+pub use spec::{Applied, Layer, Limits, Missing, Network, Spec};

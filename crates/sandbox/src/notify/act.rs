@@ -1,0 +1,339 @@
+//! The calls that make names, other than opening.
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, linkat, mkdirat, mknodat, openat,
+    openat2, renameat_with, statat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::{PidfdGetfdFlags, fchdir, pidfd_getfd, umask};
+
+use super::abi;
+use super::caller::Caller;
+use super::check::Deed;
+use super::git;
+use super::place::{Place, path_buf, real_path};
+use super::supervisor::{Done, Stop, Supervisor};
+
+/// `AF_UNIX`
+const UNIX: u16 = 1;
+/// Longest address of a socket.
+const ADDRESS: usize = 128;
+
+impl Supervisor {
+    fn place(&self, caller: &Caller<'_>, descriptor: u32, path: usize) -> Result<Place, Stop> {
+        let path = caller.text(path)?;
+        let anchor = caller.anchor(descriptor, &path)?;
+        caller.is_there()?;
+        Place::of(self.own.as_fd(), &anchor, &path)
+    }
+
+    /// Whether a name is taken; then nothing is made, whatever it is called.
+    fn is_taken(place: &Place) -> Result<(), Stop> {
+        match statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Err(Errno::EXIST.into()),
+            Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn make_directory(
+        &mut self,
+        caller: &Caller<'_>,
+        descriptor: u32,
+        path: usize,
+        mode: u32,
+    ) -> Result<Done, Stop> {
+        let place = self.place(caller, descriptor, path)?.named(Errno::EXIST)?;
+        // Programs that make all of a path ask for what is there again and again.
+        Self::is_taken(&place)?;
+        self.check(&place, Deed::Directory)?;
+        let mask = caller.status()?.umask;
+        caller.is_there()?;
+        let _ = umask(mask);
+        mkdirat(&place.parent, &place.name, Mode::from_raw_mode(mode & 0o7777))?;
+        let made = statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(made.st_mode) == FileType::Directory {
+            self.remember(&made);
+            if place.name.as_bytes() == b".git" {
+                self.remember_repository(&place, &made);
+            }
+        }
+        Ok(Done::Value(0))
+    }
+
+    pub(super) fn make_node(
+        &mut self,
+        caller: &Caller<'_>,
+        descriptor: u32,
+        path: usize,
+        mode: u32,
+        device: u64,
+    ) -> Result<Done, Stop> {
+        let place = self.place(caller, descriptor, path)?;
+        let mask = caller.status()?.umask;
+        caller.is_there()?;
+        let place = place.named(Errno::EXIST)?;
+        Self::is_taken(&place)?;
+        if place.slash {
+            return Err(Errno::NOENT.into());
+        }
+        self.check(&place, Deed::Other)?;
+        // No type at all is a plain file.
+        let kind = match mode & libc::S_IFMT {
+            0 => FileType::RegularFile,
+            _ => FileType::from_raw_mode(mode),
+        };
+        match kind {
+            FileType::Directory => return Err(Errno::PERM.into()),
+            FileType::Unknown | FileType::Symlink => return Err(Errno::INVAL.into()),
+            _ => {}
+        }
+        let _ = umask(mask);
+        mknodat(&place.parent, &place.name, kind, Mode::from_raw_mode(mode & 0o7777), device)?;
+        Ok(Done::Value(0))
+    }
+
+    pub(super) fn make_symlink(
+        &mut self,
+        caller: &Caller<'_>,
+        target: usize,
+        descriptor: u32,
+        path: usize,
+    ) -> Result<Done, Stop> {
+        let target = caller.text(target)?;
+        let place = self.place(caller, descriptor, path)?.named(Errno::EXIST)?;
+        Self::is_taken(&place)?;
+        if place.slash {
+            return Err(Errno::NOENT.into());
+        }
+        self.check(&place, Deed::Other)?;
+        symlinkat(&target, &place.parent, &place.name)?;
+        Ok(Done::Value(0))
+    }
+
+    /// `from` and `to` are each a descriptor and the argument with the path.
+    pub(super) fn make_link(
+        &mut self,
+        caller: &Caller<'_>,
+        from: (u32, usize),
+        to: (u32, usize),
+        flags: u32,
+    ) -> Result<Done, Stop> {
+        let flags = AtFlags::from_bits_retain(flags);
+        if !(flags - (AtFlags::SYMLINK_FOLLOW | AtFlags::EMPTY_PATH)).is_empty() {
+            return Err(Errno::INVAL.into());
+        }
+        let path = caller.text(from.1)?;
+        let open = OFlags::PATH | OFlags::CLOEXEC;
+        let file = if flags.contains(AtFlags::EMPTY_PATH) && path.as_bytes().is_empty() {
+            // The kernel wants a capability or the caller's own descriptor for this.
+            return Err(Errno::NOENT.into());
+        } else {
+            let anchor = caller.anchor(from.0, &path)?;
+            caller.is_there()?;
+            let source = Place::of(self.own.as_fd(), &anchor, &path)?;
+            if source.is_proc && flags.contains(AtFlags::SYMLINK_FOLLOW) {
+                self.own_descriptor(caller, &source)?
+            } else if source.is_proc {
+                return Err(Errno::XDEV.into());
+            } else {
+                let source = source.named(Errno::PERM)?;
+                let link = if flags.contains(AtFlags::SYMLINK_FOLLOW) {
+                    OFlags::empty()
+                } else {
+                    OFlags::NOFOLLOW
+                };
+                let no_magic = rustix::fs::ResolveFlags::NO_MAGICLINKS;
+                openat2(&source.parent, &source.name, open | link, Mode::empty(), no_magic)?
+            }
+        };
+        let found = fstat(&file)?;
+        if super::place::is_proc(&file)? {
+            return Err(Errno::ACCESS.into());
+        }
+        if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+            return Err(Errno::PERM.into());
+        }
+        if found.st_nlink > 0 {
+            // One more name for a protected file would be a way to write to it.
+            let path = real_path(self.own.as_fd(), &file)?;
+            let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+            let parent = openat(
+                rustix::fs::CWD,
+                if end > 1 { &path[..end - 1] } else { b"/" },
+                open | OFlags::DIRECTORY,
+                Mode::empty(),
+            )?;
+            let name = std::ffi::CString::new(&path[end..]).map_err(|_| Errno::INVAL)?;
+            let above = path[..end.max(1)].to_vec();
+            let source = Place { parent, path: above, name, slash: false, is_proc: false };
+            self.check_source(&source)?;
+        }
+        let place = self.place(caller, to.0, to.1)?.named(Errno::EXIST)?;
+        Self::is_taken(&place)?;
+        if place.slash {
+            return Err(Errno::NOENT.into());
+        }
+        self.check(&place, Deed::Other)?;
+        let name = file.as_raw_fd().to_string();
+        linkat(&self.own, name, &place.parent, &place.name, AtFlags::SYMLINK_FOLLOW)?;
+        Ok(Done::Value(0))
+    }
+
+    pub(super) fn rename(
+        &mut self,
+        caller: &Caller<'_>,
+        from: (u32, usize),
+        to: (u32, usize),
+        flags: u32,
+    ) -> Result<Done, Stop> {
+        let flags = RenameFlags::from_bits_retain(flags);
+        let source = self.place(caller, from.0, from.1)?.named(Errno::BUSY)?;
+        let target = self.place(caller, to.0, to.1)?.named(Errno::BUSY)?;
+        let kind_of = |place: &Place| {
+            statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW)
+                .map(|found| FileType::from_raw_mode(found.st_mode))
+        };
+        let kind = kind_of(&source)?;
+        self.check_source(&source)?;
+        if flags.contains(RenameFlags::EXCHANGE) {
+            let other = kind_of(&target)?;
+            self.check_source(&target)?;
+            self.check_moved(&target, &source, other)?;
+        }
+        let copied = self.check_moved(&source, &target, kind)?;
+        if let Some(text) = copied {
+            if !flags.is_empty() {
+                return Err(Errno::INVAL.into());
+            }
+            self.replace_settings(&source, &target, &text)?;
+            return Ok(Done::Value(0));
+        }
+        let slashes = |place: &Place| if place.slash { "/" } else { "" };
+        if source.slash || target.slash {
+            // The kernel wants to see that a directory was meant.
+            let named = |place: &Place| [place.name.as_bytes(), slashes(place).as_bytes()].concat();
+            renameat_with(&source.parent, named(&source), &target.parent, named(&target), flags)?;
+        } else {
+            renameat_with(&source.parent, &source.name, &target.parent, &target.name, flags)?;
+        }
+        Ok(Done::Value(0))
+    }
+
+    /// Whether something may be moved to a place. Where it becomes the settings of git: what they say,
+    /// which was looked at and is to be written anew.
+    fn check_moved(
+        &mut self,
+        source: &Place,
+        target: &Place,
+        kind: FileType,
+    ) -> Result<Option<Vec<u8>>, Stop> {
+        match kind {
+            FileType::Directory => {
+                self.check(target, Deed::Moved)?;
+                self.check_children(source, target)?;
+                return Ok(None);
+            }
+            FileType::RegularFile => self.check(target, Deed::File)?,
+            _ => self.check(target, Deed::Other)?,
+        }
+        let path = target.full();
+        if self.names.is_free(&path) {
+            return Ok(None);
+        }
+        let parts: Vec<&[u8]> =
+            super::names::parts_of(&path).skip(self.names.above(&path)).collect();
+        if git::part(&parts, true).0 != git::Part::Config {
+            return Ok(None);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&source.parent, &source.name, flags, Mode::empty())?;
+        let mut text = Vec::new();
+        std::fs::File::from(file)
+            .take(git::MOST as u64 + 1)
+            .read_to_end(&mut text)
+            .map_err(|_| Errno::IO)?;
+        let refuse = |rule: String| Err(Stop::Refused(path_buf(&path), rule));
+        match git::executing(&text) {
+            Ok(keys) if keys.is_empty() => Ok(Some(text)),
+            Ok(keys) => refuse(format!("git's setting `{}` executes", keys[0])),
+            Err(why) => refuse(format!("git's settings cannot be read: {why}")),
+        }
+    }
+
+    /// Writes settings that were looked at to a file of our own, since others may still write to the
+    /// one that they came from.
+    fn replace_settings(&self, source: &Place, target: &Place, text: &[u8]) -> Result<(), Stop> {
+        let old = statat(&source.parent, &source.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        // Every open for writing comes through here, so nobody can open it before it has its name.
+        let name = format!(".wardkeep-{}-{}", std::process::id(), old.st_ino);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&target.parent, &name, flags, Mode::RUSR | Mode::WUSR)?;
+        let written = fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))
+            .and_then(|()| std::fs::File::from(file).write_all(text).map_err(|_| Errno::IO))
+            .and_then(|()| {
+                let none = RenameFlags::empty();
+                renameat_with(&target.parent, &name, &target.parent, &target.name, none)
+            });
+        if let Err(error) = written {
+            let _ = unlinkat(&target.parent, &name, AtFlags::empty());
+            return Err(error.into());
+        }
+        Ok(unlinkat(&source.parent, &source.name, AtFlags::empty())?)
+    }
+
+    pub(super) fn bind(&mut self, caller: &Caller<'_>) -> Result<Done, Stop> {
+        let length = usize::try_from(caller.number(2)).unwrap_or(usize::MAX);
+        if !(2..=ADDRESS).contains(&length) {
+            return Err(Errno::INVAL.into());
+        }
+        let mut address = vec![0; length];
+        caller.bytes(1, &mut address)?;
+        let status = caller.status()?;
+        let socket = match abi::open_thread(caller.call.pid) {
+            Ok(thread) => {
+                pidfd_getfd(&thread, caller.number(0).cast_signed(), PidfdGetfdFlags::empty())?
+            }
+            // Older kernels know whole processes only, whose descriptors nearly always are the thread's.
+            Err(_) if status.group == caller.call.pid => {
+                let pid = rustix::process::Pid::from_raw(caller.call.pid.cast_signed())
+                    .ok_or(Errno::SRCH)?;
+                let process =
+                    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
+                pidfd_getfd(&process, caller.number(0).cast_signed(), PidfdGetfdFlags::empty())?
+            }
+            Err(_) => return Err(Errno::PERM.into()),
+        };
+        let family = u16::from_ne_bytes([address[0], address[1]]);
+        let is_path = family == UNIX && address.get(2).is_some_and(|first| *first != 0);
+        let failed = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        if !is_path {
+            caller.is_there()?;
+            abi::bind(socket.as_fd(), &address).map_err(failed)?;
+            return Ok(Done::Value(0));
+        }
+        let path: Vec<u8> = address[2..].iter().copied().take_while(|byte| *byte != 0).collect();
+        let path = std::ffi::CString::new(path).map_err(|_| Errno::INVAL)?;
+        let anchor = caller.anchor(libc::AT_FDCWD.cast_unsigned(), &path)?;
+        caller.is_there()?;
+        let place = Place::of(self.own.as_fd(), &anchor, &path)?.named(Errno::ADDRINUSE)?;
+        self.check(&place, Deed::Other)?;
+        let mut short = UNIX.to_ne_bytes().to_vec();
+        short.extend_from_slice(place.name.as_bytes());
+        short.push(0);
+        if short.len() > 110 {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        // The name in its directory: this thread has a directory of its own.
+        let _ = umask(status.umask);
+        fchdir(&place.parent)?;
+        let bound = abi::bind(socket.as_fd(), &short).map_err(failed);
+        fchdir(&*self.home)?;
+        bound?;
+        Ok(Done::Value(0))
+    }
+}

@@ -1,0 +1,183 @@
+//! The filter: which calls are told to the supervisor.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use libc::sock_filter;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use super::abi;
+
+#[cfg(target_arch = "x86_64")]
+const ARCH: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCH: u32 = 0xC000_00B7;
+/// Numbers from here on are those of the x32 ABI.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+/// An open with one of these makes a name, or can change a file.
+const MAKES: u32 = (libc::O_CREAT | libc::O_TRUNC) as u32 | TMPFILE;
+const WRITES: u32 = (libc::O_WRONLY | libc::O_RDWR) as u32;
+/// `O_TMPFILE` without the bit of `O_DIRECTORY`.
+const TMPFILE: u32 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
+
+/// Calls that make names.
+const TOLD: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_bind,
+];
+/// Opens, each with the argument that holds its flags.
+const OPENS: &[(libc::c_long, u32)] = &[
+    (libc::SYS_openat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+];
+/// What hides its flags from a filter, or goes around one. Programs know kernels that have none of it.
+const ABSENT: &[libc::c_long] =
+    &[libc::SYS_openat2, libc::SYS_io_uring_setup, libc::SYS_open_by_handle_at];
+
+/// A filter, ready to be installed. Installing allocates nothing, so that it may follow a fork.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    program: Vec<sock_filter>,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Filter {
+    /// Every call that makes a name, and every open that can change a file.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::of(MAKES | WRITES)
+    }
+
+    /// Only calls that make names: what existed before has to be protected by something else, and so
+    /// have the settings of new repositories.
+    #[must_use]
+    pub fn of_creating_calls() -> Self {
+        Self::of(MAKES & !(libc::O_TRUNC as u32))
+    }
+
+    fn of(flags: u32) -> Self {
+        let mut program = vec![load(4), if_equal(ARCH, 0, 1), jump(1), give(absent()), load(0)];
+        #[cfg(target_arch = "x86_64")]
+        program.extend([
+            filter(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32),
+            give(absent()),
+        ]);
+        for number in ABSENT {
+            program.extend([if_equal(call(*number), 0, 1), give(absent())]);
+        }
+        for number in TOLD {
+            program.extend([if_equal(call(*number), 0, 1), give(libc::SECCOMP_RET_USER_NOTIF)]);
+        }
+        for (number, argument) in OPENS {
+            program.extend([
+                if_equal(call(*number), 0, 5),
+                // The lower half of an argument; the kernel takes no more of these flags.
+                load(16 + 8 * argument),
+                // A descriptor that only names something makes nothing, whatever else is asked for.
+                filter(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 2, 0, libc::O_PATH as u32),
+                filter(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, flags),
+                give(libc::SECCOMP_RET_USER_NOTIF),
+                give(libc::SECCOMP_RET_ALLOW),
+            ]);
+        }
+        program.push(give(libc::SECCOMP_RET_ALLOW));
+        Self { program }
+    }
+
+    /// Installs it in the calling thread and all that it will start. `no_new_privs` must be set.
+    ///
+    /// # Errors
+    /// When the kernel refuses: it needs to be 5.14 or later. Nothing is installed then.
+    pub fn install(&self) -> io::Result<OwnedFd> {
+        abi::install(&self.program)
+    }
+}
+
+fn call(number: libc::c_long) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn absent() -> u32 {
+    libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32
+}
+
+fn filter(code: u32, yes: u8, no: u8, value: u32) -> sock_filter {
+    sock_filter { code: u16::try_from(code).unwrap_or(u16::MAX), jt: yes, jf: no, k: value }
+}
+
+fn load(offset: u32) -> sock_filter {
+    filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
+}
+
+fn if_equal(value: u32, yes: u8, no: u8) -> sock_filter {
+    filter(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value)
+}
+
+fn jump(over: u32) -> sock_filter {
+    filter(libc::BPF_JMP | libc::BPF_JA, 0, 0, over)
+}
+
+fn give(value: u32) -> sock_filter {
+    filter(libc::BPF_RET | libc::BPF_K, 0, 0, value)
+}
+
+/// Hands a listener to whoever has the other end of a socket. Allocates nothing.
+///
+/// # Errors
+/// When it cannot be sent.
+pub fn hand_over(socket: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> io::Result<()> {
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    let listeners = [listener];
+    if !control.push(SendAncillaryMessage::ScmRights(&listeners)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sendmsg(socket, &[io::IoSlice::new(b"l")], &mut control, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Takes the listener that [`hand_over`] sends; waits for it.
+///
+/// # Errors
+/// When the other end has gone, or sends something else.
+pub fn take_over(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(socket, &mut [io::IoSliceMut::new(&mut byte)], &mut control, flags)?;
+    let found = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    found.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}

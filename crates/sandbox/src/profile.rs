@@ -1,0 +1,279 @@
+//! Ready sets of what a kind of program needs, by name; each may build on another.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::spec::Spec;
+
+/// What a kind of program needs. Paths may begin with `~/`; what is not there is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Profile {
+    /// What it is for.
+    pub about: String,
+    /// The profile that it adds to.
+    pub inherits: Option<String>,
+    /// Names of programs that it is meant for.
+    pub programs: Vec<String>,
+    /// What may be read.
+    pub read: Vec<String>,
+    /// What may be written.
+    pub write: Vec<String>,
+    /// What is shown empty.
+    pub masked: Vec<String>,
+    /// Variables that pass; a `*` at the end stands for any ending.
+    pub env: Vec<String>,
+    /// Hosts that the proxy lets it reach.
+    pub hosts: Vec<String>,
+    /// Whether the tools in the home are shown.
+    pub home: Option<bool>,
+    /// Whether files in memory may be executed.
+    pub memory_files: Option<bool>,
+    /// Most processes.
+    pub processes: Option<u64>,
+    /// Most bytes of memory.
+    pub memory: Option<u64>,
+    /// Largest file, in bytes.
+    pub file_size: Option<u64>,
+    /// Most open files.
+    pub open_files: Option<u64>,
+    /// Most seconds.
+    pub timeout: Option<u64>,
+}
+
+/// Why there is no such profile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// Nobody has made one of that name.
+    #[error("no profile is named `{name}`: there are {known}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// It builds on itself, or on too many others.
+    #[error("the profile `{0}` builds on itself or on too many others")]
+    Endless(String),
+    /// It cannot be read.
+    #[error("the profile `{name}` cannot be read: {why}")]
+    Malformed {
+        /// The name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+}
+
+const BUILT_IN: &[(&str, &str)] = &[
+    ("claude-code", include_str!("../profiles/claude-code.toml")),
+    ("codex", include_str!("../profiles/codex.toml")),
+    ("gemini-cli", include_str!("../profiles/gemini-cli.toml")),
+    ("localgpt", include_str!("../profiles/localgpt.toml")),
+    ("openclaw", include_str!("../profiles/openclaw.toml")),
+    ("opencode", include_str!("../profiles/opencode.toml")),
+    ("shell", include_str!("../profiles/shell.toml")),
+    ("skill", include_str!("../profiles/skill.toml")),
+];
+
+/// Most profiles that build on one another.
+const DEEPEST: usize = 8;
+
+/// Profiles by name: the built-in ones, and the owner's.
+#[derive(Debug, Clone, Default)]
+pub struct Profiles {
+    own: BTreeMap<String, Profile>,
+}
+
+impl Profiles {
+    /// With the owner's, which come before built-in ones of the same name.
+    #[must_use]
+    pub fn new(own: BTreeMap<String, Profile>) -> Self {
+        Self { own }
+    }
+
+    /// Every name.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        names.extend(self.own.keys().map(String::as_str));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The profile for a program by its name; `shell` where none is meant for it.
+    #[must_use]
+    pub fn meant_for(&self, program: &OsStr) -> String {
+        let name = Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let meant = |profile: &Profile| profile.programs.iter().any(|one| one == name);
+        let all = self.names();
+        let found = all.iter().find(|one| self.one(one).is_ok_and(|profile| meant(&profile)));
+        (*found.unwrap_or(&"shell")).to_owned()
+    }
+
+    /// A profile with all that it builds on.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it cannot be used.
+    pub fn resolve(&self, name: &str) -> Result<Profile, ProfileError> {
+        let mut whole = self.one(name)?;
+        let mut next = whole.inherits.take();
+        for _ in 0..DEEPEST {
+            let Some(base) = next else { return Ok(whole) };
+            let mut base = self.one(&base)?;
+            next = base.inherits.take();
+            whole = whole.over(base);
+        }
+        Err(ProfileError::Endless(name.to_owned()))
+    }
+
+    fn one(&self, name: &str) -> Result<Profile, ProfileError> {
+        if let Some(own) = self.own.get(name) {
+            return Ok(own.clone());
+        }
+        let text = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| text);
+        let Some(text) = text else {
+            let known = self.names().join(", ");
+            return Err(ProfileError::Unknown { name: name.to_owned(), known });
+        };
+        toml::from_str(text).map_err(|error| ProfileError::Malformed {
+            name: name.to_owned(),
+            why: error.to_string(),
+        })
+    }
+}
+
+impl Profile {
+    /// This one, and what it builds on.
+    fn over(self, base: Self) -> Self {
+        let both = |mut first: Vec<String>, second: Vec<String>| {
+            first.extend(second);
+            first
+        };
+        Self {
+            about: self.about,
+            inherits: None,
+            programs: self.programs,
+            read: both(base.read, self.read),
+            write: both(base.write, self.write),
+            masked: both(base.masked, self.masked),
+            env: both(base.env, self.env),
+            hosts: both(base.hosts, self.hosts),
+            home: self.home.or(base.home),
+            memory_files: self.memory_files.or(base.memory_files),
+            processes: self.processes.or(base.processes),
+            memory: self.memory.or(base.memory),
+            file_size: self.file_size.or(base.file_size),
+            open_files: self.open_files.or(base.open_files),
+            timeout: self.timeout.or(base.timeout),
+        }
+    }
+
+    /// Adds what it says to a spec, whose home must be set already if there is one.
+    pub fn apply(&self, spec: &mut Spec) {
+        let home = spec.home.clone();
+        let paths = |list: &[String]| {
+            list.iter().filter_map(|path| expand(path, home.as_deref())).collect::<Vec<_>>()
+        };
+        spec.read_if_there.extend(paths(&self.read));
+        spec.write_if_there.extend(paths(&self.write));
+        spec.masked.extend(paths(&self.masked));
+        if self.home == Some(false) {
+            spec.home = None;
+        }
+        spec.strict_memory |= self.memory_files == Some(false);
+        let limits = &mut spec.limits;
+        limits.processes = self.processes.unwrap_or(limits.processes);
+        limits.memory = self.memory.or(limits.memory);
+        limits.file_size = self.file_size.unwrap_or(limits.file_size);
+        limits.open_files = self.open_files.unwrap_or(limits.open_files);
+        spec.timeout = self.timeout.map(Duration::from_secs).or(spec.timeout);
+    }
+
+    /// Whether a variable passes.
+    #[must_use]
+    pub fn passes(&self, name: &OsStr) -> bool {
+        let name = name.as_encoded_bytes();
+        self.env.iter().any(|one| match one.strip_suffix('*') {
+            Some(start) => !start.is_empty() && name.starts_with(start.as_bytes()),
+            None => name == one.as_bytes(),
+        })
+    }
+
+    /// The variables that pass.
+    #[must_use]
+    pub fn environment(
+        &self,
+        all: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        all.into_iter().filter(|(name, _)| self.passes(name)).collect()
+    }
+}
+
+/// A path of a profile; none where it begins with a home that there is not.
+#[must_use]
+pub fn expand(path: &str, home: Option<&Path>) -> Option<PathBuf> {
+    match path.strip_prefix("~/") {
+        Some(rest) => home.map(|home| home.join(rest)),
+        None => Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_profile_can_be_used() {
+        let profiles = Profiles::default();
+        for (name, _) in BUILT_IN {
+            let profile = profiles.resolve(name).unwrap();
+            assert!(!profile.about.is_empty(), "{name}");
+            assert!(profile.passes(OsStr::new("PATH")), "{name}");
+            assert!(!profile.passes(OsStr::new("AWS_SECRET_ACCESS_KEY")), "{name}");
+            assert!(!profile.passes(OsStr::new("LD_PRELOAD")), "{name}");
+            assert!(!profile.passes(OsStr::new("SSH_AUTH_SOCK")), "{name}");
+        }
+        assert_eq!(profiles.meant_for(OsStr::new("/usr/bin/claude")), "claude-code");
+        assert_eq!(profiles.meant_for(OsStr::new("make")), "shell");
+    }
+
+    #[test]
+    fn profiles_add_up_and_have_an_end() {
+        let own: BTreeMap<String, Profile> = toml::from_str(
+            r#"
+            [mine]
+            inherits = "skill"
+            env = ["MY_*"]
+            timeout = 7
+            [a]
+            inherits = "b"
+            [b]
+            inherits = "a"
+            "#,
+        )
+        .unwrap();
+        let profiles = Profiles::new(own);
+        let mine = profiles.resolve("mine").unwrap();
+        assert!(mine.passes(OsStr::new("MY_KEY")) && mine.passes(OsStr::new("PATH")));
+        assert_eq!((mine.timeout, mine.processes), (Some(7), Some(256)));
+        assert_eq!(profiles.resolve("a"), Err(ProfileError::Endless("a".to_owned())));
+        assert!(matches!(profiles.resolve("c"), Err(ProfileError::Unknown { .. })));
+        assert!(toml::from_str::<Profile>("raed = []").is_err());
+    }
+
+    #[test]
+    fn a_star_alone_passes_nothing() {
+        let profile = Profile { env: vec!["*".to_owned()], ..Profile::default() };
+        assert!(!profile.passes(OsStr::new("SECRET")));
+        assert_eq!(expand("~/x", None), None);
+        assert_eq!(expand("x", None), None);
+        assert_eq!(expand("~/x", Some(Path::new("/h"))), Some("/h/x".into()));
+    }
+}

@@ -1,0 +1,312 @@
+//! The outer side: prepares, starts, relays, waits.
+
+mod available;
+mod relay;
+mod running;
+mod start;
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
+
+use crate::child::Set;
+use crate::error::SandboxError;
+use crate::filter;
+use crate::notify;
+use crate::spec::{Applied, Layer, Missing, Network, Spec};
+use crate::sys::{self, Arguments};
+use crate::view::View;
+
+pub use self::running::{Remains, Running};
+
+/// What passes to the program when it reaches this process.
+const PASSED: [i32; 7] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+];
+
+/// Exit code of a program that ran out of time.
+pub const TIMED_OUT: i32 = 124;
+
+/// A confinement that is worked out and not in force yet.
+pub struct Prepared {
+    set: Set,
+    view: View,
+    applied: Applied,
+    spec: Spec,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Prepared").field("applied", &self.applied).finish_non_exhaustive()
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ended {
+    /// What a shell would tell: its exit code, or 128 and the signal that ended it.
+    pub code: i32,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether it ran out of time.
+    pub timed_out: bool,
+    /// Names that it wanted to make and was not let, up to some number of them.
+    pub refused: Vec<String>,
+    /// Repositories that came into being, and what each would execute.
+    pub repositories: Vec<(String, String)>,
+}
+
+impl Prepared {
+    /// Works out what `spec` means on this machine. Layers that are not to be had are an error here or
+    /// at the start, unless they may be missing.
+    ///
+    /// # Errors
+    /// When something that was named cannot be used, or a layer is missing.
+    pub fn new(spec: Spec) -> Result<Self, SandboxError> {
+        if spec.command.is_empty() {
+            return Err(SandboxError::NoCommand);
+        }
+        let view = View::new(&spec)?;
+        let mut missing = Vec::new();
+        if let Some(path) = view.cut_short() {
+            let why = format!("`{}` holds more files than are looked at", path.display());
+            lack(&spec, Layer::Names, why, &mut missing)?;
+        }
+        let landlock = match available::landlock() {
+            Ok(abi) => Some(abi),
+            Err(why) => {
+                lack(&spec, Layer::Landlock, why, &mut missing)?;
+                None
+            }
+        };
+        let filtered = match available::seccomp() {
+            Ok(()) => true,
+            Err(why) => {
+                lack(&spec, Layer::Seccomp, why, &mut missing)?;
+                false
+            }
+        };
+        let plan = view.plan()?;
+        let shares_network = false;
+        let filter = filtered.then(|| {
+            let no_memory_files = spec.strict_memory;
+            filter::program(filter::Surroundings { shares_network, no_memory_files })
+        });
+        let memory = sys::memory().max(1 << 30);
+        let uid = rustix::process::geteuid().as_raw();
+        let gid = rustix::process::getegid().as_raw();
+        let set = Set {
+            sources: Vec::with_capacity(plan.mounts.len()),
+            plan: Some(plan),
+            map: [text(format!("{uid} {uid} 1"))?, text(format!("{gid} {gid} 1"))?],
+            size: text(spec.limits.scratch.unwrap_or(memory / 2).to_string())?,
+            rules: Vec::new(),
+            directory: text(spec.directory.clone())?,
+            landlock,
+            watch: filtered.then(|| (notify::Filter::of_creating_calls(), view.watched())),
+            filter,
+            without_proc: spec.allow_degraded.contains(&Layer::Proc),
+            programs: programs(&spec)?,
+            arguments: arguments(&spec)?,
+            environment: environment(&spec.environment)?,
+            limits: spec.limits,
+            memory,
+            terminals: terminals(&spec),
+            window: None,
+            settings: None,
+            proxy: match spec.network {
+                Network::None => None,
+                Network::Proxy { port } => Some(port),
+            },
+        };
+        let applied = applied(&spec, &view, landlock, filtered, missing);
+        Ok(Self { set, view, applied, spec })
+    }
+
+    /// What will be in force, as far as it is known before the start.
+    #[must_use]
+    pub fn applied(&self) -> &Applied {
+        &self.applied
+    }
+
+    /// Starts the program. The calling thread must wait for it, too: the confined side ends with it.
+    ///
+    /// # Errors
+    /// When the confinement cannot be put in force; nothing has run then.
+    pub fn spawn(self) -> Result<Running, SandboxError> {
+        self.spawn_after(|_| Ok(()))
+    }
+
+    /// As [`Self::spawn`], but the program is started only after `record` has written down what will be
+    /// in force. It works while the confinement is set up, so that both take no longer than one.
+    ///
+    /// # Errors
+    /// As [`Self::spawn`], and when it could not be written down; nothing has run then.
+    pub fn spawn_after<E: From<SandboxError>>(
+        mut self,
+        record: impl FnOnce(&Applied) -> Result<(), E>,
+    ) -> Result<Running, E> {
+        for fd in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()] {
+            let folder = rustix::fs::fstat(fd).is_ok_and(|data| {
+                rustix::fs::FileType::from_raw_mode(data.st_mode) == rustix::fs::FileType::Directory
+            });
+            if folder {
+                let what = "is a folder, which would lead outside: give a file or nothing";
+                let path = "standard input or output".into();
+                return Err(SandboxError::Path { path, what: what.to_owned() }.into());
+            }
+        }
+        relay::look(&mut self.set);
+        let mut refused = None;
+        let applied = &self.applied;
+        let started = start::start(&mut self.set, || {
+            record(applied).map_err(|error| {
+                refused = Some(error);
+                SandboxError::Ended
+            })
+        });
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        match started {
+            Err(SandboxError::Unavailable { layer: Layer::Namespaces, why, .. })
+                if self.spec.allow_degraded.contains(&Layer::Namespaces) =>
+            {
+                Ok(self.without_namespaces(why)?)
+            }
+            Err(error) => Err(error.into()),
+            Ok(started) => {
+                Ok(Running::new(started, &self.set, self.spec.timeout, self.applied, None)?)
+            }
+        }
+    }
+
+    /// Landlock and the filter alone.
+    fn without_namespaces(mut self, why: String) -> Result<Running, SandboxError> {
+        if self.set.landlock.is_none() || self.set.filter.is_none() {
+            return Err(SandboxError::Unavailable {
+                layer: Layer::Landlock,
+                why: "neither namespaces nor Landlock and seccomp are to be had".to_owned(),
+                how: "nothing is left that would confine the program",
+            });
+        }
+        let scratch = start::private_folder()?;
+        let set = &mut self.set;
+        set.plan = None;
+        set.proxy = None;
+        set.rules = self.view.rules_without_mounts()?;
+        set.rules.push((text(scratch.path())?, crate::landlock::Access::All));
+        let no_memory_files = self.spec.strict_memory;
+        let surroundings = filter::Surroundings { shares_network: true, no_memory_files };
+        set.filter = Some(filter::program(surroundings));
+        // Nothing else holds names that are there already.
+        set.watch = Some((notify::Filter::new(), self.view.watched().free(scratch.path())));
+        let mut variables = self.spec.environment.clone();
+        variables.retain(|(name, _)| name != "TMPDIR");
+        variables.push(("TMPDIR".into(), scratch.path().into()));
+        set.environment = environment(&variables)?;
+        self.applied.layers.retain(|layer| !matches!(layer, Layer::Namespaces | Layer::Proc));
+        self.applied.missing.push(Missing { layer: Layer::Namespaces, why });
+        self.applied.masked.clear();
+        self.applied.read_only.clear();
+        let started = start::start::<SandboxError>(set, || Ok(()))?;
+        Running::new(started, set, self.spec.timeout, self.applied, Some(scratch))
+    }
+}
+
+/// Notes that a layer is missing, or refuses.
+fn lack(
+    spec: &Spec,
+    layer: Layer,
+    why: String,
+    missing: &mut Vec<Missing>,
+) -> Result<(), SandboxError> {
+    if !spec.allow_degraded.contains(&layer) {
+        return Err(SandboxError::Unavailable { layer, why, how: available::how(layer) });
+    }
+    missing.push(Missing { layer, why });
+    Ok(())
+}
+
+fn text(text: impl Into<OsString>) -> Result<CString, SandboxError> {
+    CString::new(text.into().into_vec()).map_err(|_| SandboxError::ZeroByte)
+}
+
+fn arguments(spec: &Spec) -> Result<Arguments, SandboxError> {
+    let strings: Result<Vec<_>, _> = spec.command.iter().map(text).collect();
+    Ok(Arguments::new(strings?))
+}
+
+fn environment(variables: &[(OsString, OsString)]) -> Result<Arguments, SandboxError> {
+    let one = |(name, value): &(OsString, OsString)| {
+        let mut whole = name.clone();
+        whole.push("=");
+        whole.push(value);
+        text(whole)
+    };
+    Ok(Arguments::new(variables.iter().map(one).collect::<Result<_, _>>()?))
+}
+
+/// Where the program may be, in the order in which it is looked for.
+fn programs(spec: &Spec) -> Result<Vec<CString>, SandboxError> {
+    let name = &spec.command[0];
+    if name.as_bytes().contains(&b'/') {
+        return Ok(vec![text(name)?]);
+    }
+    let path = spec.environment.iter().find(|(name, _)| name == "PATH");
+    let folders = path.map_or_else(|| OsString::from("/usr/bin:/bin"), |(_, path)| path.clone());
+    let folders = std::env::split_paths(&folders).filter(|folder| folder.is_absolute());
+    folders.map(|folder: std::path::PathBuf| text(folder.join(name))).collect()
+}
+
+fn terminals(spec: &Spec) -> [bool; 3] {
+    let fds = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    fds.map(|fd| spec.terminal && rustix::termios::isatty(fd))
+}
+
+fn applied(
+    spec: &Spec,
+    view: &View,
+    landlock: Option<i32>,
+    filtered: bool,
+    missing: Vec<Missing>,
+) -> Applied {
+    let lacking = |layer: Layer| missing.iter().any(|one| one.layer == layer);
+    let mut layers: Vec<Layer> = Layer::ALL.into_iter().filter(|layer| !lacking(*layer)).collect();
+    layers.retain(|layer| match layer {
+        Layer::Landlock => landlock.is_some(),
+        Layer::Seccomp => filtered,
+        _ => true,
+    });
+    let [read, write, masked, read_only, sockets] = view.in_words();
+    let words = |path: &Path| path.display().to_string();
+    Applied {
+        command: spec.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        workspace: words(view.workspace()),
+        layers,
+        missing,
+        landlock_abi: landlock.unwrap_or(0),
+        read,
+        write,
+        masked,
+        read_only,
+        sockets,
+        environment: spec
+            .environment
+            .iter()
+            .map(|(name, _)| name.to_string_lossy().into_owned())
+            .collect(),
+        limits: spec.limits,
+        network: match spec.network {
+            Network::None => "none",
+            Network::Proxy { .. } => "proxy",
+        },
+        timeout_ms: spec.timeout.and_then(|time| u64::try_from(time.as_millis()).ok()),
+    }
+}

@@ -1,0 +1,221 @@
+//! What is to run, and what it may see and do.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::Names;
+
+/// A program, and the confinement that it runs in.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Where it starts; in the workspace or another folder that it sees.
+    pub directory: PathBuf,
+    /// The folder that it works in: it may write there, except what `names` guards.
+    pub workspace: PathBuf,
+    /// The home of the user. It is shown empty, but for what is named here and the usual tools.
+    pub home: Option<PathBuf>,
+    /// Files and folders that it may read and execute, besides the system's own.
+    pub read: Vec<PathBuf>,
+    /// The same, but no harm if they are not there.
+    pub read_if_there: Vec<PathBuf>,
+    /// Files and folders that it may write.
+    pub write: Vec<PathBuf>,
+    /// The same, but no harm if they are not there.
+    pub write_if_there: Vec<PathBuf>,
+    /// Files and folders that are shown empty wherever they would be seen.
+    pub masked: Vec<PathBuf>,
+    /// Folders that never may be seen, and never may lie in what is shown: the state of wardkeep.
+    pub hidden: Vec<PathBuf>,
+    /// Sockets that it may connect to, also below `hidden`.
+    pub sockets: Vec<PathBuf>,
+    /// Folders that are made anew, empty and writable, and gone afterwards.
+    pub scratch: Vec<PathBuf>,
+    /// Names that are guarded in the workspace and in what may be written.
+    pub names: Names,
+    /// Its environment, all of it.
+    pub environment: Vec<(OsString, OsString)>,
+    /// How much of the machine it may take.
+    pub limits: Limits,
+    /// Whom it may talk to.
+    pub network: Network,
+    /// How long it may run.
+    pub timeout: Option<Duration>,
+    /// Layers that may be missing.
+    pub allow_degraded: BTreeSet<Layer>,
+    /// Whether files in memory may not be executed at all.
+    pub strict_memory: bool,
+    /// Whether a terminal is passed on by way of a new one.
+    pub terminal: bool,
+}
+
+impl Spec {
+    /// Confines `command` to a workspace: nothing of the network, nothing of the home, the usual limits.
+    #[must_use]
+    pub fn new(workspace: PathBuf, command: Vec<OsString>) -> Self {
+        Self {
+            command,
+            directory: workspace.clone(),
+            workspace,
+            home: None,
+            read: Vec::new(),
+            read_if_there: Vec::new(),
+            write: Vec::new(),
+            write_if_there: Vec::new(),
+            masked: Vec::new(),
+            hidden: Vec::new(),
+            sockets: Vec::new(),
+            scratch: Vec::new(),
+            names: Names::standard(),
+            environment: Vec::new(),
+            limits: Limits::default(),
+            network: Network::None,
+            timeout: None,
+            allow_degraded: BTreeSet::new(),
+            strict_memory: false,
+            terminal: true,
+        }
+    }
+}
+
+/// How much of the machine a confined program may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Most processes.
+    pub processes: u64,
+    /// Most bytes of memory that each of them fills; none is what the machine has.
+    pub memory: Option<u64>,
+    /// Largest file, in bytes.
+    pub file_size: u64,
+    /// Most files that each of them has open.
+    pub open_files: u64,
+    /// Most bytes in the temporary folders; none is half of the memory.
+    pub scratch: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            processes: 4096,
+            memory: None,
+            file_size: 16 << 30,
+            open_files: 65_536,
+            scratch: None,
+        }
+    }
+}
+
+/// Whom a confined program may talk to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Network {
+    /// Itself.
+    None,
+    /// Itself, and a proxy outside: whoever started it gets the socket that listens inside.
+    Proxy {
+        /// The port on which it is found inside, on 127.0.0.1.
+        port: u16,
+    },
+}
+
+/// A layer of the confinement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Layer {
+    /// Namespaces: own processes, mounts, network.
+    Namespaces,
+    /// `/proc` of its own processes.
+    Proc,
+    /// Landlock.
+    Landlock,
+    /// The filter of system calls.
+    Seccomp,
+    /// A look at every name in the workspace.
+    Names,
+}
+
+impl Layer {
+    /// Every layer.
+    pub const ALL: [Self; 5] =
+        [Self::Namespaces, Self::Proc, Self::Landlock, Self::Seccomp, Self::Names];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Proc => "proc",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::Names => "names",
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Layer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|layer| layer.as_str() == text).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|layer| layer.as_str()).collect();
+            format!("no layer has that name: give one of {}", names.join(", "))
+        })
+    }
+}
+
+/// What was put in force, for the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The workspace.
+    pub workspace: String,
+    /// Layers in force.
+    pub layers: Vec<Layer>,
+    /// Layers that are missing, by leave of whoever started it.
+    pub missing: Vec<Missing>,
+    /// Version of Landlock.
+    pub landlock_abi: i32,
+    /// What can be read.
+    pub read: Vec<String>,
+    /// What can be written.
+    pub write: Vec<String>,
+    /// What is shown empty.
+    pub masked: Vec<String>,
+    /// What in the workspace can be read but not written.
+    pub read_only: Vec<String>,
+    /// Sockets that can be connected to.
+    pub sockets: Vec<String>,
+    /// Names of the variables in the environment; never their values.
+    pub environment: Vec<String>,
+    /// How much of the machine may be taken.
+    pub limits: Limits,
+    /// `none` or `proxy`.
+    pub network: &'static str,
+    /// How long it may run, in milliseconds.
+    pub timeout_ms: Option<u64>,
+}
+
+/// A layer that is missing, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// The layer.
+    pub layer: Layer,
+    /// Why.
+    pub why: String,
+}

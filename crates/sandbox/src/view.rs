@@ -1,0 +1,306 @@
+//! Which files a confined program sees, worked out before anything is started: folders to make in the
+//! new root, mounts, masks, guarded names and Landlock rules.
+
+mod lists;
+mod paths;
+mod plan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::error::SandboxError;
+use crate::names::Guard;
+use crate::spec::Spec;
+use crate::walk::{Walked, walk};
+
+pub(crate) use plan::{Held, MARK, Plan, Source};
+
+/// Where the confined program finds what wardkeep puts there.
+pub(crate) const OWN_FOLDER: &str = "/run/wardkeep";
+
+/// How something is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Read,
+    Write,
+    Scratch,
+    /// An empty folder that stays so, but for what is shown below it.
+    Bare,
+    Device,
+    Socket,
+    Mask,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    shown: Shown,
+    folder: bool,
+}
+
+/// All that is shown, by path.
+pub(crate) struct View {
+    entries: BTreeMap<PathBuf, Entry>,
+    /// Small files that are copied, with their content: that is quicker than a mount.
+    copies: BTreeMap<PathBuf, Vec<u8>>,
+    /// Links on the way to it.
+    links: BTreeMap<PathBuf, PathBuf>,
+    /// Guarded names below what may be written, each with the folder that was walked.
+    guarded: Vec<(PathBuf, Walked)>,
+    directory: PathBuf,
+    workspace: PathBuf,
+}
+
+impl View {
+    /// Looks at the machine.
+    pub(crate) fn new(spec: &Spec) -> Result<Self, SandboxError> {
+        let mut view = Self {
+            entries: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            links: BTreeMap::new(),
+            guarded: Vec::new(),
+            directory: PathBuf::new(),
+            workspace: PathBuf::new(),
+        };
+        for path in lists::SYSTEM {
+            view.show_if_there(Path::new(path), Shown::Read);
+        }
+        for name in lists::SETTINGS {
+            view.show_setting(&Path::new("/etc").join(name));
+        }
+        for path in lists::DEVICES {
+            view.show_if_there(Path::new(path), Shown::Device);
+        }
+        for path in ["/tmp", "/var/tmp", "/dev/shm"] {
+            view.entries.insert(path.into(), Entry { shown: Shown::Scratch, folder: true });
+        }
+        if let Some(home) = &spec.home {
+            view.add_home(home);
+        }
+        view.add_named(spec)?;
+        view.add_workspace(spec)?;
+        view.keep_hidden(spec)?;
+        view.add_masks(spec);
+        view.add_sockets(spec)?;
+        view.find_guarded(spec)?;
+        Ok(view)
+    }
+
+    fn add_home(&mut self, home: &Path) {
+        for name in lists::TOOLS {
+            self.show_if_there(&home.join(name), Shown::Read);
+        }
+        let home = self.follow(home).unwrap_or_else(|| home.to_owned());
+        self.entries.entry(home.clone()).or_insert(Entry { shown: Shown::Bare, folder: true });
+        for name in lists::HOME_SCRATCH {
+            let path = home.join(name);
+            let scratch = Entry { shown: Shown::Scratch, folder: true };
+            self.entries.entry(path).or_insert(scratch);
+        }
+    }
+
+    fn add_named(&mut self, spec: &Spec) -> Result<(), SandboxError> {
+        for (paths, shown, needed) in [
+            (&spec.read_if_there, Shown::Read, false),
+            (&spec.write_if_there, Shown::Write, false),
+            (&spec.read, Shown::Read, true),
+            (&spec.write, Shown::Write, true),
+        ] {
+            for path in paths {
+                if needed {
+                    self.show(path, shown)?;
+                } else {
+                    self.show_if_there(path, shown);
+                }
+            }
+        }
+        for path in &spec.scratch {
+            let entry = Entry { shown: Shown::Scratch, folder: true };
+            self.entries.insert(path.clone(), entry);
+        }
+        Ok(())
+    }
+
+    fn add_workspace(&mut self, spec: &Spec) -> Result<(), SandboxError> {
+        let refuse = |what: &str| {
+            Err(SandboxError::Path { path: spec.workspace.clone(), what: what.to_owned() })
+        };
+        let workspace = self.show(&spec.workspace, Shown::Write)?;
+        if !self.entries[&workspace].folder {
+            return refuse("is not a folder: name the folder to work in");
+        }
+        let depth = workspace.components().count();
+        let system = lists::SYSTEM.iter().chain(&["/etc", "/proc", "/sys", "/dev", "/run"]);
+        if depth < 2 || system.map(Path::new).any(|path| path.starts_with(&workspace)) {
+            return refuse("is a folder of the system: go to a project's own folder");
+        }
+        let home = spec.home.as_deref().and_then(|home| home.canonicalize().ok());
+        if home.is_some_and(|home| home.starts_with(&workspace)) {
+            return refuse("is the whole home, secrets included: go to a project's own folder");
+        }
+        self.directory = self.follow(&spec.directory).ok_or_else(|| SandboxError::Path {
+            path: spec.directory.clone(),
+            what: "is not there".to_owned(),
+        })?;
+        self.workspace = workspace;
+        let covering = self.covering(&self.directory);
+        if covering.is_none_or(|(_, entry)| entry.shown == Shown::Bare) {
+            return Err(SandboxError::Path {
+                path: spec.directory.clone(),
+                what: "cannot be seen from inside: start in the workspace".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// What must never be seen lies in nothing that is shown, and the other way round.
+    fn keep_hidden(&self, spec: &Spec) -> Result<(), SandboxError> {
+        for hidden in &spec.hidden {
+            let hidden = hidden.canonicalize().unwrap_or_else(|_| hidden.clone());
+            let close = |path: &&PathBuf| path.starts_with(&hidden) || hidden.starts_with(path);
+            let shown = |entry: &Entry| matches!(entry.shown, Shown::Read | Shown::Write);
+            let mut paths = self.entries.iter().filter(|(_, entry)| shown(entry));
+            if let Some((path, _)) = paths.find(|(path, _)| close(path)) {
+                let what = format!("and wardkeep's own state `{}` overlap", hidden.display());
+                let what = format!("{what}: name a folder that does not hold it");
+                return Err(SandboxError::Path { path: path.clone(), what });
+            }
+        }
+        Ok(())
+    }
+
+    /// Masks what is shown and holds secrets, unless exactly it was named.
+    fn add_masks(&mut self, spec: &Spec) {
+        let named: BTreeSet<PathBuf> =
+            [&spec.read, &spec.write, &spec.read_if_there, &spec.write_if_there]
+                .into_iter()
+                .flatten()
+                .filter_map(|path| path.canonicalize().ok())
+                .collect();
+        let home =
+            spec.home.iter().flat_map(|home| lists::SECRETS.iter().map(|name| home.join(name)));
+        let masked: Vec<(PathBuf, bool)> = home
+            .map(|path| (path, false))
+            .chain(spec.masked.iter().map(|path| (path.clone(), true)))
+            .collect();
+        for (path, always) in masked {
+            let Ok(path) = path.canonicalize() else { continue };
+            if !always && named.iter().any(|named| named.starts_with(&path)) {
+                continue;
+            }
+            // What is not shown needs no mask, nor what is writable on purpose below it.
+            if self
+                .covering(&path)
+                .is_some_and(|(_, entry)| matches!(entry.shown, Shown::Read | Shown::Write))
+            {
+                let folder = path.is_dir();
+                self.entries.retain(|other, _| !other.starts_with(&path));
+                self.entries.insert(path, Entry { shown: Shown::Mask, folder });
+            }
+        }
+    }
+
+    fn add_sockets(&mut self, spec: &Spec) -> Result<(), SandboxError> {
+        for path in &spec.sockets {
+            self.show(path, Shown::Socket)?;
+        }
+        Ok(())
+    }
+
+    /// Walks everything that may be written.
+    fn find_guarded(&mut self, spec: &Spec) -> Result<(), SandboxError> {
+        let written =
+            self.entries.iter().filter(|(_, one)| one.shown == Shown::Write && one.folder);
+        for (path, _) in written {
+            let failed = |errno: rustix::io::Errno| SandboxError::Path {
+                path: path.clone(),
+                what: format!("cannot be read ({errno})"),
+            };
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let root = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+            let walked = walk(root.as_fd(), path, &spec.names).map_err(failed)?;
+            self.guarded.push((path.clone(), walked));
+        }
+        Ok(())
+    }
+
+    /// Whether a walk has not seen everything.
+    pub(crate) fn cut_short(&self) -> Option<&Path> {
+        let cut = self.guarded.iter().find(|(_, walked)| walked.cut_short);
+        cut.map(|(path, _)| path.as_path())
+    }
+
+    /// The nearest thing shown at or above a path.
+    fn covering(&self, path: &Path) -> Option<(&Path, Entry)> {
+        path.ancestors().find_map(|above| {
+            self.entries.get_key_value(above).map(|(path, entry)| (path.as_path(), *entry))
+        })
+    }
+
+    /// Shows a file or folder of the machine's settings.
+    fn show_setting(&mut self, path: &Path) {
+        /// Largest file that is copied.
+        const SMALL: u64 = 64 << 10;
+        let Some(real) = self.follow(path) else { return };
+        if self.covering(&real).is_some() {
+            return;
+        }
+        let small = real.symlink_metadata().is_ok_and(|data| data.is_file() && data.len() <= SMALL);
+        match std::fs::read(&real).ok().filter(|_| small) {
+            Some(content) => drop(self.copies.insert(real, content)),
+            None => self.show_if_there(&real, Shown::Read),
+        }
+    }
+
+    fn show_if_there(&mut self, path: &Path, shown: Shown) {
+        // Not there, or not to be read by this user: then it is not there inside either.
+        let _ = self.show(path, shown);
+    }
+
+    /// Shows a path, and the links on the way to it. Gives its real path.
+    fn show(&mut self, path: &Path, shown: Shown) -> Result<PathBuf, SandboxError> {
+        let refuse =
+            |what: &str| SandboxError::Path { path: path.to_owned(), what: what.to_owned() };
+        if !path.is_absolute() {
+            return Err(refuse("is not an absolute path"));
+        }
+        let real = self.follow(path).ok_or_else(|| refuse("is not there, or cannot be reached"))?;
+        let data = real.symlink_metadata().map_err(|_| refuse("cannot be read"))?;
+        let kind = FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&data));
+        let fits = match shown {
+            Shown::Device => kind == FileType::CharacterDevice,
+            Shown::Socket => kind == FileType::Socket,
+            _ => matches!(kind, FileType::Directory | FileType::RegularFile),
+        };
+        if !fits {
+            return Err(refuse("is neither a file nor a folder"));
+        }
+        let entry = Entry { shown, folder: kind == FileType::Directory };
+        // Below something that is shown in the same way there is nothing to add.
+        let above = real.parent().and_then(|above| self.covering(above));
+        let known = above.is_some_and(|(_, above)| above.shown == shown && shown == Shown::Read);
+        if !known {
+            self.entries.insert(real.clone(), entry);
+        }
+        Ok(real)
+    }
+}
+
+/// A path as the kernel takes it, from the new root.
+fn relative(path: &Path) -> Result<CString, SandboxError> {
+    let bytes = path.as_os_str().as_bytes();
+    let bytes = bytes.strip_prefix(b"/").unwrap_or(bytes);
+    CString::new(if bytes.is_empty() { b"." } else { bytes }).map_err(|_| SandboxError::ZeroByte)
+}
+
+fn absolute(path: &Path) -> Result<CString, SandboxError> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| SandboxError::ZeroByte)
+}
+
+fn is_masked(guard: Guard) -> bool {
+    guard == Guard::Masked
+}

@@ -1,0 +1,304 @@
+//! The view as a list of calls, ready for a process that may not allocate.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Entry, OWN_FOLDER, Shown, View, absolute, is_masked, relative};
+use crate::error::SandboxError;
+use crate::landlock::Access;
+use crate::names::Names;
+use crate::notify;
+use crate::sys::{NO_DEV, NO_EXEC, NO_SUID, READ_ONLY};
+
+/// What the new root is made of, in this order.
+pub(crate) struct Plan {
+    /// Folders, from the root on, with their modes.
+    pub(crate) folders: Vec<(CString, u32)>,
+    /// Files, with what they hold.
+    pub(crate) files: Vec<(CString, Vec<u8>)>,
+    /// Links: what they say, and where they are.
+    pub(crate) links: Vec<(CString, CString)>,
+    pub(crate) mounts: Vec<Mount>,
+    pub(crate) guarded: Vec<Guarded>,
+    /// Landlock rules, by absolute path inside.
+    pub(crate) rules: Vec<(CString, Access)>,
+    /// Where the program starts.
+    pub(crate) directory: CString,
+}
+
+/// A mount of the new root.
+pub(crate) struct Mount {
+    pub(crate) source: Source,
+    pub(crate) target: CString,
+    pub(crate) attributes: u64,
+}
+
+/// What is mounted.
+pub(crate) enum Source {
+    /// Something of the old root.
+    Old(CString),
+    /// The new root's own folder at this place, so that it can be written.
+    Own,
+    /// An empty file.
+    EmptyFile,
+    /// An empty folder.
+    EmptyFolder,
+}
+
+/// A name in the workspace that is guarded.
+pub(crate) struct Guarded {
+    pub(crate) path: CString,
+    pub(crate) held: Held,
+}
+
+/// How it is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It cannot be moved away.
+    Pinned,
+    /// It cannot be written.
+    ReadOnly,
+    /// It is shown empty.
+    EmptyFile,
+    /// The same for a folder.
+    EmptyFolder,
+}
+
+/// The empty file and folder that masks are made of.
+pub(crate) const EMPTY_FILE: &str = "/run/wardkeep/empty";
+pub(crate) const EMPTY_FOLDER: &str = "/run/wardkeep/nothing";
+/// Says that a process is confined, where no process can take it away.
+pub(crate) const MARK: &str = "/run/wardkeep/confined";
+
+impl View {
+    /// Lists the calls.
+    pub(crate) fn plan(&self) -> Result<Plan, SandboxError> {
+        let mut folders: BTreeMap<PathBuf, u32> = BTreeMap::new();
+        let mut files: BTreeMap<PathBuf, &[u8]> = BTreeMap::new();
+        let own = ["/proc", "/dev", "/dev/pts", OWN_FOLDER, EMPTY_FOLDER, "/home", "/root", "/var"];
+        for path in own {
+            with_ancestors(Path::new(path), &mut folders);
+        }
+        for path in [EMPTY_FILE, MARK] {
+            files.insert(path.into(), b"");
+        }
+        for (path, content) in self.copies.iter().filter(|(path, _)| !self.beneath(path)) {
+            if let Some(above) = path.parent() {
+                with_ancestors(above, &mut folders);
+            }
+            files.insert(path.clone(), content);
+        }
+        let mut mounts = Vec::new();
+        let mut rules = vec![
+            (c"/".to_owned(), Access::List),
+            (c"/proc".to_owned(), Access::Read),
+            (c"/dev".to_owned(), Access::Devices),
+            (c"/etc".to_owned(), Access::ReadExecute),
+            (absolute(Path::new(OWN_FOLDER))?, Access::Read),
+        ];
+        for (path, entry) in &self.entries {
+            let beneath = self.beneath(path);
+            if matches!(entry.shown, Shown::Scratch | Shown::Bare) && beneath {
+                continue;
+            }
+            if !beneath {
+                if let Some(above) = path.parent() {
+                    with_ancestors(above, &mut folders);
+                }
+                if entry.folder {
+                    folders.insert(
+                        path.clone(),
+                        if entry.shown == Shown::Scratch { 0o1777 } else { 0o755 },
+                    );
+                } else {
+                    files.insert(path.clone(), b"");
+                }
+            }
+            mounts.push(mount_of(path, *entry)?);
+            // What lies there may be read, or is a device, by the rules above.
+            if entry.shown == Shown::Device
+                || (entry.shown == Shown::Read && path.starts_with("/etc"))
+            {
+                continue;
+            }
+            rules
+                .extend(access_of(*entry).map(|access| Ok((absolute(path)?, access))).transpose()?);
+        }
+        // Links lead to some of them.
+        for path in self.copies.keys().filter(|path| !path.starts_with("/etc")) {
+            rules.push((absolute(path)?, Access::Read));
+        }
+        let mut links = vec![
+            (c"/proc/self/fd".to_owned(), c"dev/fd".to_owned()),
+            (c"/proc/self/fd/0".to_owned(), c"dev/stdin".to_owned()),
+            (c"/proc/self/fd/1".to_owned(), c"dev/stdout".to_owned()),
+            (c"/proc/self/fd/2".to_owned(), c"dev/stderr".to_owned()),
+            (c"pts/ptmx".to_owned(), c"dev/ptmx".to_owned()),
+        ];
+        for (path, target) in self.links.iter().filter(|(path, _)| !self.beneath(path)) {
+            if let Some(above) = path.parent() {
+                with_ancestors(above, &mut folders);
+            }
+            links.push((absolute(target)?, relative(path)?));
+        }
+        // A link stands where otherwise a folder would be made.
+        folders.retain(|path, _| !self.links.contains_key(path) && path.parent().is_some());
+        let folders = folders.iter().map(|(path, mode)| Ok((relative(path)?, *mode)));
+        Ok(Plan {
+            folders: folders.collect::<Result<_, SandboxError>>()?,
+            files: files
+                .into_iter()
+                .map(|(path, content)| Ok((relative(&path)?, content.to_vec())))
+                .collect::<Result<_, SandboxError>>()?,
+            links,
+            mounts,
+            guarded: self.guarded()?,
+            rules,
+            directory: absolute(&self.directory)?,
+        })
+    }
+
+    /// Whether a path lies in a tree that is taken over whole.
+    fn beneath(&self, path: &Path) -> bool {
+        let above = path.parent().and_then(|above| self.covering(above));
+        above.is_some_and(|(_, entry)| {
+            matches!(entry.shown, Shown::Read | Shown::Write | Shown::Mask)
+        })
+    }
+
+    /// The guarded names, each before those below it, and the folders that make up such a name before
+    /// it: who could move `.git` away could put another in its place.
+    fn guarded(&self) -> Result<Vec<Guarded>, SandboxError> {
+        let mut held: BTreeMap<PathBuf, Held> = BTreeMap::new();
+        for (root, walked) in &self.guarded {
+            for found in &walked.found {
+                let name = Path::new(OsStr::from_bytes(found.path.to_bytes()));
+                let path = root.join(name);
+                for above in name.ancestors().skip(1).take_while(|above| is_part_of_name(above)) {
+                    held.entry(root.join(above)).or_insert(Held::Pinned);
+                }
+                let how = match (is_masked(found.guard), found.folder) {
+                    (false, _) => Held::ReadOnly,
+                    (true, false) => Held::EmptyFile,
+                    (true, true) => Held::EmptyFolder,
+                };
+                held.insert(path, how);
+            }
+        }
+        let all = held.iter().filter(|(path, _)| !self.entries.contains_key(*path));
+        all.map(|(path, held)| Ok(Guarded { path: relative(path)?, held: *held })).collect()
+    }
+
+    /// Paths with a kind of mount, in words.
+    fn shown(&self, wanted: Shown) -> Vec<String> {
+        let fits = self.entries.iter().filter(|(_, entry)| entry.shown == wanted);
+        fits.map(|(path, _)| path.display().to_string()).collect()
+    }
+
+    /// What can be read, written, is masked, is guarded; sockets.
+    pub(crate) fn in_words(&self) -> [Vec<String>; 5] {
+        let mut written = self.shown(Shown::Write);
+        written.extend(self.shown(Shown::Scratch));
+        let mut masked = self.shown(Shown::Mask);
+        let mut read_only = Vec::new();
+        for (root, walked) in &self.guarded {
+            for found in &walked.found {
+                let name = found.path.to_string_lossy();
+                let path = root.join(&*name).display().to_string();
+                if is_masked(found.guard) { masked.push(path) } else { read_only.push(path) }
+            }
+        }
+        let mut read = self.shown(Shown::Read);
+        read.extend(self.copies.keys().map(|path| path.display().to_string()));
+        [read, written, masked, read_only, self.shown(Shown::Socket)]
+    }
+
+    /// Names that must not come into being in what may be written. What was made for this run alone may
+    /// hold any.
+    pub(crate) fn watched(&self) -> notify::Names {
+        let mut names = notify::Names::new();
+        for (path, entry) in &self.entries {
+            match entry.shown {
+                Shown::Scratch => names = names.free(path),
+                Shown::Write if path.starts_with(&self.workspace) => names = names.root(path),
+                // A folder of an agent that it keeps its own things in, all but its settings.
+                Shown::Write => {
+                    if let Some(folder) = path.file_name() {
+                        names = names.release(folder);
+                        let own = Names::below(folder.as_encoded_bytes());
+                        names = own.fold(names, |names, name| names.protect(name));
+                    }
+                }
+                _ => {}
+            }
+        }
+        names
+    }
+
+    /// The workspace's real path.
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Landlock rules for the old root, for where there is no new one.
+    pub(crate) fn rules_without_mounts(&self) -> Result<Vec<(CString, Access)>, SandboxError> {
+        let mut rules = Vec::new();
+        for (path, entry) in &self.entries {
+            let access = match entry.shown {
+                // What is shared with everybody is no scratch.
+                Shown::Scratch => None,
+                _ => access_of(*entry),
+            };
+            rules.extend(access.map(|access| Ok((absolute(path)?, access))).transpose()?);
+        }
+        for path in self.copies.keys() {
+            rules.push((absolute(path)?, Access::Read));
+        }
+        for name in ["cpuinfo", "meminfo", "stat", "version", "filesystems", "uptime", "loadavg"] {
+            rules.push((absolute(&Path::new("/proc").join(name))?, Access::Read));
+        }
+        Ok(rules)
+    }
+}
+
+/// Whether the last component of a path is a folder that guarded names are in.
+fn is_part_of_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.first() == Some(&b'.') && name.len() > 1
+}
+
+fn with_ancestors(path: &Path, folders: &mut BTreeMap<PathBuf, u32>) {
+    for above in path.ancestors() {
+        folders.entry(above.to_owned()).or_insert(0o755);
+    }
+}
+
+fn mount_of(path: &Path, entry: Entry) -> Result<Mount, SandboxError> {
+    let target = relative(path)?;
+    let old = || Ok::<_, SandboxError>(Source::Old(absolute(path)?));
+    let (source, attributes) = match entry.shown {
+        Shown::Read => (old()?, READ_ONLY | NO_SUID | NO_DEV),
+        Shown::Write => (old()?, NO_SUID | NO_DEV),
+        Shown::Scratch => (Source::Own, NO_SUID | NO_DEV),
+        Shown::Bare => (Source::Own, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC),
+        Shown::Device => (old()?, NO_SUID | NO_EXEC),
+        Shown::Socket => (old()?, NO_SUID | NO_DEV | NO_EXEC),
+        Shown::Mask if entry.folder => {
+            (Source::EmptyFolder, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC)
+        }
+        Shown::Mask => (Source::EmptyFile, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC),
+    };
+    Ok(Mount { source, target, attributes })
+}
+
+fn access_of(entry: Entry) -> Option<Access> {
+    match entry.shown {
+        Shown::Read => Some(Access::ReadExecute),
+        Shown::Write | Shown::Scratch => Some(Access::All),
+        Shown::Device => Some(Access::Devices),
+        Shown::Socket => Some(Access::ReadWrite),
+        Shown::Mask | Shown::Bare => None,
+    }
+}

@@ -1,0 +1,176 @@
+//! A fake home, a workspace, a folder outside of both; and a process of its own, perhaps of another user,
+//! in which the confinement is started.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use wardkeep_sandbox::{Layer, Prepared, Spec};
+
+/// Somebody without any rights.
+pub(crate) const NOBODY: u32 = 65_534;
+
+/// Whether this runs as root, which tests of other users need.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Says that a test could not look at something.
+pub(crate) fn skipped(what: &str) {
+    let line = format!("skipped: {what}");
+    println!("{line}");
+    if let Some(path) = std::env::var_os("WARDKEEP_SKIP_LOG") {
+        use std::io::Write as _;
+        let file = fs::OpenOptions::new().create(true).append(true).open(path);
+        let _ = file.and_then(|mut file| writeln!(file, "{line}"));
+    }
+}
+
+/// The users that a test is run as.
+pub(crate) fn users() -> Vec<u32> {
+    if is_root() {
+        vec![NOBODY, 0]
+    } else {
+        skipped("needs root to be another user");
+        vec![rustix::process::geteuid().as_raw()]
+    }
+}
+
+pub(crate) struct Lab {
+    folder: tempfile::TempDir,
+    uid: u32,
+}
+
+impl Lab {
+    pub(crate) fn new(uid: u32) -> Self {
+        // Not in /tmp, which is another one inside.
+        let folder = tempfile::Builder::new().prefix("wk-sandbox-").tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let lab = Self { folder, uid };
+        for name in ["ws/.git/hooks", "ws/sub", "home/.ssh", "home/.aws", "home/.claude", "outside"]
+        {
+            fs::create_dir_all(lab.at(name)).unwrap();
+        }
+        for name in [
+            "ws/.env",
+            "home/.ssh/id_rsa",
+            "home/.aws/credentials",
+            "home/.claude/.credentials.json",
+            "home/notes.txt",
+            "outside/victim.txt",
+        ] {
+            fs::write(lab.at(name), "CANARY\n").unwrap();
+        }
+        fs::write(lab.at("ws/.git/config"), "[core]\n").unwrap();
+        fs::write(lab.at("ws/AGENTS.md"), "be good\n").unwrap();
+        lab.give();
+        lab
+    }
+
+    /// Makes everything the user's.
+    pub(crate) fn give(&self) {
+        if is_root() {
+            let owner = format!("{}:{}", self.uid, self.uid);
+            let done = Command::new("chown").arg("-R").arg(owner).arg(self.folder.path()).status();
+            assert!(done.unwrap().success());
+        }
+    }
+
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A command that runs `script` confined; see [`stage`].
+    pub(crate) fn command(&self, script: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "lab::stage", "--nocapture", "--test-threads", "1"])
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+            .env("WARDKEEP_TEST_SCRIPT", script)
+            .env("WARDKEEP_TEST_LAB", self.folder.path())
+            .current_dir(self.at("ws"))
+            .stdin(Stdio::null());
+        if is_root() {
+            command.uid(self.uid).gid(self.uid);
+        }
+        command
+    }
+
+    /// Runs `script` confined and gives its exit code and what it wrote to the file `out`.
+    pub(crate) fn run(&self, script: &str) -> (i32, String) {
+        self.run_with(script, &[])
+    }
+
+    pub(crate) fn run_with(&self, script: &str, variables: &[(&str, &str)]) -> (i32, String) {
+        let out = self.at("ws/out");
+        let _ = fs::remove_file(&out);
+        let mut command = self.command(&format!("exec > {}\n{script}", out.display()));
+        command.envs(variables.iter().copied());
+        let done = command.output().unwrap();
+        let text = fs::read_to_string(&out).unwrap_or_default();
+        let told = String::from_utf8_lossy(&done.stdout);
+        let code = done.status.code().unwrap_or(-1);
+        assert_ne!(code, 101, "{told}{}", String::from_utf8_lossy(&done.stderr));
+        let reason = told.lines().filter(|line| line.starts_with("confine:"));
+        (code, text + &reason.collect::<Vec<_>>().join("\n"))
+    }
+
+    pub(crate) fn spawn(&self, script: &str) -> Child {
+        self.command(script).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+}
+
+/// Whether a file comes to be within some seconds.
+pub(crate) fn appears(path: &Path) -> bool {
+    within(|| path.exists())
+}
+
+/// Whether something comes true within some seconds.
+pub(crate) fn within(mut fact: impl FnMut() -> bool) -> bool {
+    for _ in 0..2000 {
+        if fact() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// Not a test of its own: the process that confines.
+#[test]
+#[expect(clippy::exit, reason = "its exit code is the answer")]
+fn stage() {
+    let Some(script) = std::env::var_os("WARDKEEP_TEST_SCRIPT") else { return };
+    let lab = PathBuf::from(std::env::var_os("WARDKEEP_TEST_LAB").unwrap());
+    let shell = vec!["/bin/bash".into(), "-c".into(), script];
+    let mut spec = Spec::new(lab.join("ws"), shell);
+    spec.home = Some(lab.join("home"));
+    spec.hidden.push(lab.join("state"));
+    let path = std::env::var_os("PATH").unwrap();
+    spec.environment.push(("PATH".into(), path));
+    for (name, folder) in [("HOME", "home"), ("H", "home"), ("WS", "ws"), ("OUT", "outside")] {
+        spec.environment.push((name.into(), lab.join(folder).into()));
+    }
+    let variable = |name: &str| std::env::var(name).ok();
+    if let Some(time) = variable("WARDKEEP_TEST_TIMEOUT") {
+        spec.timeout = Some(Duration::from_millis(time.parse().unwrap()));
+    }
+    for layer in variable("WARDKEEP_TEST_DEGRADED").iter().flat_map(|all| all.split(',')) {
+        spec.allow_degraded.insert(layer.parse::<Layer>().unwrap());
+    }
+    if let Some(victim) = variable("VICTIM") {
+        spec.environment.push(("VICTIM".into(), victim.into()));
+    }
+    let ended = Prepared::new(spec).and_then(Prepared::spawn).and_then(|running| running.wait());
+    match ended {
+        Ok(ended) => std::process::exit(ended.code),
+        Err(error) => {
+            println!("\nconfine: {error}");
+            std::process::exit(125);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Tests of the crate as its users see it.
+
+#[cfg(test)]
+mod attacks;
+#[cfg(test)]
+mod audit;
+#[cfg(test)]
+mod degraded;
+#[cfg(test)]
+mod lab;
+#[cfg(test)]
+mod life;
+#[cfg(test)]
+mod notify;
+#[cfg(test)]
+mod programs;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod skill;
+#[cfg(test)]
+mod skip;
+#[cfg(test)]
+mod terminal;
