@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(crate) const BLOCK: u8 = 2;
 /// Exit code of a guarded hook whose answer is on standard output: nothing else ends so.
 pub const ANSWERED: u8 = 77;
-/// Exit code of a guarded hook that answers with [`BLOCK`].
+/// Exit code of a guarded hook that answers with exit code 2.
 pub const DENIED: u8 = 78;
 
 /// What a hook leaves: bytes on two streams, and an exit code.

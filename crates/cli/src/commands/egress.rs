@@ -25,7 +25,7 @@ use crate::ui::harmless;
 ///
 /// Programs use it by HTTP_PROXY, HTTPS_PROXY and ALL_PROXY. Each request is held against --allow and
 /// --deny, its name looked up once, addresses inside of this machine and its networks refused unless they
-/// are named, and then decided and recorded as every request is: [egress] in config.toml and your rules
+/// are named, and then decided and recorded as every request is: `egress` in config.toml and your rules
 /// hold here, too. Without --allow they alone decide.
 ///
 /// A program that does not want to use a proxy goes past it; `wardkeep run` leaves it no other way.
