@@ -11,7 +11,7 @@ class Host {
   logger = { warn: (text) => this.warnings.push(text) };
   warnings = [];
   config = {};
-  runtime = { agent: { resolveAgentWorkspaceDir: () => "/work" } };
+  runtime = { agent: { resolveAgentWorkspaceDir: () => "/home/me" } };
   on(name, handler) {
     this.hooks[name] = handler;
   }
@@ -43,9 +43,9 @@ test("a call is asked about, in our form, once", async () => {
   assert.equal(await policy.evaluate(call({ command: "ls" }), context), undefined);
   assert.equal(await host.hooks.before_tool_call(call({ command: "ls" }), context), undefined);
   const [first, second, ...rest] = fake.events();
-  assert.deepEqual(first, { v: 1, hook: "session_start", session: "s1", directory: "/work", source: "startup" });
+  assert.deepEqual(first, { v: 1, hook: "session_start", session: "s1", directory: "/home/me", source: "startup" });
   assert.deepEqual(second, {
-    v: 1, hook: "before_tool_call", session: "s1", directory: "/work", tool: "exec", input: { command: "ls" },
+    v: 1, hook: "before_tool_call", session: "s1", directory: "/home/me", tool: "exec", input: { command: "ls" },
   });
   assert.deepEqual(rest, []);
   // The same once more is another call, and so is another input under the same id.
@@ -91,7 +91,7 @@ test("a session that may not start may do nothing", async () => {
 
 test("a write goes elsewhere, and the model is told", async () => {
   const { fake, host, policy, result } = await start();
-  const input = { path: "/work/.soulguard/staging/SOUL.md", content: "x" };
+  const input = { path: "/home/me/.soulguard/staging/SOUL.md", content: "x" };
   fake.says({ verdict: "rewrite", input, context: "written elsewhere" }, "before_tool_call");
   const event = { toolName: "write", params: { path: "SOUL.md", content: "x" }, toolCallId: "c2" };
   assert.deepEqual(await policy.evaluate(event, context), { params: input });

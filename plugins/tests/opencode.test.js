@@ -6,7 +6,7 @@ async function start() {
   const fake = new Fake("opencode");
   const plugin = (await fake.load("index.js")).default;
   assert.equal(plugin.id, "wardkeep");
-  return { fake, hooks: await plugin.server({ directory: "/work" }) };
+  return { fake, hooks: await plugin.server({ directory: "/home/me" }) };
 }
 
 const call = { tool: "bash", sessionID: "s1", callID: "c1" };
@@ -18,8 +18,8 @@ test("a call is asked about, in our form", async () => {
   await hooks["tool.execute.before"](call, { args });
   assert.deepEqual(args, { command: "ls" });
   assert.deepEqual(fake.events(), [
-    { v: 1, hook: "session.start", session: "s1", directory: "/work", source: "startup" },
-    { v: 1, hook: "tool.execute.before", session: "s1", directory: "/work", tool: "bash", input: args },
+    { v: 1, hook: "session.start", session: "s1", directory: "/home/me", source: "startup" },
+    { v: 1, hook: "tool.execute.before", session: "s1", directory: "/home/me", tool: "bash", input: args },
   ]);
   fake.remove();
 });
@@ -58,9 +58,9 @@ test("pending is a denial that names the way", async () => {
 
 test("a write goes elsewhere, and the model is told", async () => {
   const { fake, hooks } = await start();
-  const input = { filePath: "/work/.soulguard/staging/SOUL.md", content: "x" };
+  const input = { filePath: "/home/me/.soulguard/staging/SOUL.md", content: "x" };
   fake.says({ verdict: "rewrite", input, context: "written elsewhere" }, "tool.execute.before");
-  const args = { filePath: "/work/SOUL.md", content: "x", extra: 1 };
+  const args = { filePath: "/home/me/SOUL.md", content: "x", extra: 1 };
   await hooks["tool.execute.before"]({ ...call, tool: "write" }, { args });
   assert.deepEqual(args, input, "the same object, as the tool gets it");
   await assert.rejects(hooks["tool.execute.before"](call, { args: Object.freeze({ filePath: "a" }) }));

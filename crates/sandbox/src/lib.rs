@@ -3,7 +3,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), wardkeep_sandbox::SandboxError> {
 //! use wardkeep_sandbox::{Prepared, Spec};
-//! let spec = Spec::new("/work/project".into(), vec!["make".into(), "test".into()]);
+//! let spec = Spec::new("/home/me/project".into(), vec!["make".into(), "test".into()]);
 //! let running = Prepared::new(spec)?.spawn()?;
 //! println!("{:?}", running.applied().layers);
 //! println!("ended with {}", running.wait()?.code);

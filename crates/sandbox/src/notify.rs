@@ -12,7 +12,7 @@
 //! // In the child, after `no_new_privs`:
 //! let listener = Filter::new().install()?;
 //! // In the supervisor:
-//! let names = Names::new().root("/work/project").free("/tmp");
+//! let names = Names::new().root("/home/me/project").free("/tmp");
 //! let mut supervisor = Supervisor::new(listener, names, |refusal| eprintln!("{refusal}"))?;
 //! let summary = supervisor.run(None);
 //! for repository in &summary.repositories {
