@@ -23,3 +23,6 @@ pub mod rules;
 pub mod surface;
 pub mod taint;
 pub mod verdict;
+
+/// Skills judged before they enter an agent; a crate of its own, so that it can be built and fuzzed alone.
+pub use wardkeep_skill as skill;

@@ -43,6 +43,16 @@ impl fmt::Display for Verdict {
     }
 }
 
+impl From<wardkeep_skill::Verdict> for Verdict {
+    fn from(verdict: wardkeep_skill::Verdict) -> Self {
+        match verdict {
+            wardkeep_skill::Verdict::Allow => Self::Allow,
+            wardkeep_skill::Verdict::Ask => Self::Ask,
+            wardkeep_skill::Verdict::Deny => Self::Deny,
+        }
+    }
+}
+
 /// A rule that matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {

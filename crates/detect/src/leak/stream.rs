@@ -80,6 +80,14 @@ impl<G: Deref<Target = OutputGuard>> StreamGuard<G> {
         self
     }
 
+    /// Goes on after a block, as [`OutputGuard::redact`] does: every finding is replaced by a mark,
+    /// and what comes after it is let go.
+    #[must_use]
+    pub fn redacting(mut self) -> Self {
+        self.state.stops = false;
+        self
+    }
+
     /// Takes the next piece of the answer in and gives what is safe by now.
     pub fn feed(&mut self, piece: &str) -> &str {
         self.out.clear();
