@@ -2,11 +2,13 @@
 //! panics; what watches over it then may, for the fork has seen to other threads.
 
 mod init;
+mod opened;
 mod program;
 mod root;
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -20,7 +22,7 @@ use crate::spec::Limits;
 use crate::sys::{self, Arguments, Instruction};
 use crate::view::Plan;
 
-pub(crate) use init::{ENDED, GO, LISTENER, MADE, REFUSED, SIGNAL, TERMINAL};
+pub(crate) use init::{ENDED, GO, LISTENER, MADE, REFUSED, SIGNAL, STUCK, TERMINAL};
 
 /// All that the confined side needs, made before the fork.
 pub(crate) struct Set {
@@ -38,6 +40,10 @@ pub(crate) struct Set {
     pub(crate) landlock: Option<i32>,
     /// What tells of calls that make names, and which names must not be made.
     pub(crate) watch: Option<(notify::Filter, notify::Names)>,
+    /// Whether it is told what was looked for and not found.
+    pub(crate) learns: bool,
+    /// How long a call may take that makes a name.
+    pub(crate) patience: Duration,
     /// The filter; none, where it is left out.
     pub(crate) filter: Option<Vec<Instruction>>,
     /// Whether `/proc` may be left out.

@@ -14,97 +14,123 @@ pub(crate) struct Surroundings {
     pub(crate) shares_network: bool,
     /// Code from nowhere in the file system may not be executed.
     pub(crate) no_memory_files: bool,
+    /// Calls that nobody needs are told to a supervisor, which denies them: an answer of this filter would
+    /// come first.
+    pub(crate) told: bool,
 }
 
 const EPERM: u32 = libc::EPERM as u32;
 const ENOSYS: u32 = libc::ENOSYS as u32;
 const EAFNOSUPPORT: u32 = libc::EAFNOSUPPORT as u32;
 
+/// A call, and what it is called.
+type Named = (libc::c_long, &'static str);
+
+macro_rules! named {
+    ($($call:ident,)*) => { &[$((libc::$call, stringify!($call)),)*] };
+}
+
 /// Calls that nobody confined needs.
-const DENIED: &[libc::c_long] = &[
+const DENIED: &[Named] = named![
     // Mounts and roots.
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_move_mount,
+    SYS_open_tree,
+    SYS_fsopen,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fspick,
+    SYS_mount_setattr,
     // Namespaces.
-    libc::SYS_unshare,
-    libc::SYS_setns,
+    SYS_unshare,
+    SYS_setns,
     // The kernel itself.
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_quotactl_fd,
-    libc::SYS_syslog,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-    libc::SYS_vhangup,
-    libc::SYS_nfsservctl,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_kexec_file_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_acct,
+    SYS_quotactl,
+    SYS_quotactl_fd,
+    SYS_syslog,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_clock_adjtime,
+    SYS_adjtimex,
+    SYS_vhangup,
+    SYS_nfsservctl,
     // Keys, which no namespace separates.
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
     // Other processes.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_kcmp,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_move_pages,
-    libc::SYS_migrate_pages,
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_process_madvise,
+    SYS_kcmp,
+    SYS_pidfd_getfd,
+    SYS_move_pages,
+    SYS_migrate_pages,
     // Where the kernel's own faults were.
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_fanotify_init,
-    libc::SYS_lookup_dcookie,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_fanotify_init,
+    SYS_lookup_dcookie,
     // Files without a path.
-    libc::SYS_open_by_handle_at,
+    SYS_open_by_handle_at,
 ];
 
 #[cfg(target_arch = "x86_64")]
-const DENIED_HERE: &[libc::c_long] = &[
-    libc::SYS_modify_ldt,
-    libc::SYS_iopl,
-    libc::SYS_ioperm,
-    libc::SYS_uselib,
-    libc::SYS_ustat,
-    libc::SYS_sysfs,
-    libc::SYS__sysctl,
-    // create_module, get_kernel_syms, query_module
-    174,
-    177,
-    178,
-    libc::SYS_afs_syscall,
-    libc::SYS_vserver,
-    libc::SYS_security,
-    libc::SYS_tuxcall,
-    libc::SYS_getpmsg,
-    libc::SYS_putpmsg,
-    libc::SYS_epoll_ctl_old,
-    libc::SYS_epoll_wait_old,
+const DENIED_HERE: &[Named] = named![
+    SYS_modify_ldt,
+    SYS_iopl,
+    SYS_ioperm,
+    SYS_uselib,
+    SYS_ustat,
+    SYS_sysfs,
+    SYS__sysctl,
+    SYS_afs_syscall,
+    SYS_vserver,
+    SYS_security,
+    SYS_tuxcall,
+    SYS_getpmsg,
+    SYS_putpmsg,
+    SYS_epoll_ctl_old,
+    SYS_epoll_wait_old,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const DENIED_HERE: &[libc::c_long] = &[];
+const DENIED_HERE: &[Named] = &[];
+
+/// Calls of old kernels, for which the library has no names: create_module, get_kernel_syms, query_module.
+#[cfg(target_arch = "x86_64")]
+const OLD: &[libc::c_long] = &[174, 177, 178];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: &[libc::c_long] = &[];
+
+/// The calls that nobody confined needs.
+pub(crate) fn denied() -> impl Iterator<Item = libc::c_long> {
+    DENIED.iter().chain(DENIED_HERE).map(|(call, _)| *call)
+}
+
+/// What such a call is called, or one that would make a namespace.
+pub(crate) fn name_of_denied(call: libc::c_long) -> Option<&'static str> {
+    if call == libc::SYS_clone {
+        return Some("clone with a namespace");
+    }
+    let found = DENIED.iter().chain(DENIED_HERE).find(|(number, _)| *number == call);
+    found.map(|(_, name)| name.trim_start_matches("SYS_"))
+}
 
 /// Calls for which there is an older way, so that programs take that: their arguments lie in memory,
 /// where a filter cannot see them.
@@ -133,7 +159,7 @@ const ARCHITECTURE: u32 = 0xC000_00F3;
 const OTHER_ABI: u32 = 0x4000_0000;
 
 /// New namespaces of any kind but time, which `clone` cannot make.
-const NAMESPACES: u32 = (libc::CLONE_NEWUSER
+pub(crate) const NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET
@@ -160,13 +186,18 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     to.load_number();
     #[cfg(target_arch = "x86_64")]
     to.if_at_least_kill(OTHER_ABI);
-    for call in DENIED.iter().chain(DENIED_HERE) {
+    if !surroundings.told {
+        for call in denied() {
+            to.deny(call, EPERM);
+        }
+        to.deny_bits(libc::SYS_clone, 0, NAMESPACES, EPERM);
+    }
+    for call in OLD {
         to.deny(*call, EPERM);
     }
     for call in UNKNOWN {
         to.deny(*call, ENOSYS);
     }
-    to.deny_bits(libc::SYS_clone, 0, NAMESPACES, EPERM);
     to.deny_equal(libc::SYS_ioctl, 1, TERMINAL_REQUESTS, EPERM);
     to.deny_other(libc::SYS_personality, 0, &[0, u32::MAX], EPERM);
     // A listener of one's own, beside the one that watches.

@@ -13,6 +13,7 @@
 
 pub mod audit;
 mod child;
+mod denial;
 mod error;
 mod filter;
 mod landlock;
@@ -32,7 +33,10 @@ pub fn is_confined() -> bool {
     std::path::Path::new(view::MARK).exists()
 }
 
+pub use denial::{Denial, DenialKind};
 pub use error::{SandboxError, Step};
+pub use names::{PathPattern, PatternError};
 pub use run::{Ended, Prepared, Remains, Running, TIMED_OUT};
 pub use skill::{SandboxHandle, SkillExecutionConfig, prepare_skill_sandbox};
 pub use spec::{Applied, Layer, Limits, Missing, Network, Spec};
+pub use view::{Explained, explain, holds_secrets};

@@ -1,248 +1,69 @@
 //! Names that a confined program may not write, or not read, wherever in the workspace they are.
 //!
 //! They are what somebody outside of the confinement runs or believes later: hooks, settings of agents,
-//! shell and editor start-up files, CI workflows, an agent's own identity.
+//! shell and editor start-up files, CI workflows, an agent's own identity. It is one table for what is there
+//! already and for what must not come into being. Names are compared without regard to case.
 
+mod lists;
+mod pattern;
+
+use std::borrow::Cow;
 use std::collections::HashMap;
+
+use self::lists::{AGENTS, EXAMPLES, GIT, IDENTITY, INTEGRATION, PACKAGES, SECRETS, STARTUP};
+pub use self::pattern::{PathPattern, PatternError};
+
+/// Whether parts, nearest first, lie in the folder of what is proposed to the owner.
+fn is_staged<'a>(above: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+    let further = above.clone().skip(1);
+    above.zip(further).any(|(part, before)| part == b"staging" && before == b".soulguard")
+}
 
 /// What is done about a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     /// It may be read, never written, made, moved or removed.
     ReadOnly,
-    /// It is shown empty.
+    /// It is shown empty, and not made.
     Masked,
 }
 
 /// A table of names, ready to ask.
 #[derive(Debug, Clone)]
 pub struct Names {
-    /// By the last component, folded; each with the components that must stand before it, nearest first.
+    /// By the last part, folded; each with the parts that must stand before it, nearest first.
     table: HashMap<Name, Vec<(Vec<Name>, Guard)>>,
-    /// Lengths of the last components, so that most names need no look-up.
+    /// The names of several parts, cut in two at each place, by the last part before the cut.
+    cut: HashMap<Name, Vec<Cut>>,
+    /// Lengths of the last parts, so that most names need no look-up.
     lengths: u64,
     /// Their first bytes.
     firsts: [u64; 4],
+    patterns: Vec<PathPattern>,
 }
 
-/// One component of a path.
+/// One part of a path, folded.
 type Name = Box<[u8]>;
+/// What is further before a cut, nearest first, and what is behind it.
+type Cut = (Vec<Name>, Vec<Name>);
+
+/// A name that was found in a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hit {
+    /// The part of the path it begins with.
+    pub(crate) at: usize,
+    /// How many parts it has.
+    pub(crate) parts: usize,
+}
 
 /// Longest name in the table.
 const LONGEST: usize = 63;
-
-/// What defines an agent, and what it is told.
-const IDENTITY: &[&str] = &[
-    "soulguard.json",
-    "SOUL.md",
-    "AGENTS.md",
-    "AGENTS.override.md",
-    "IDENTITY.md",
-    "HEARTBEAT.md",
-    "LocalGPT.md",
-    ".localgpt_manifest.json",
-    "CLAUDE.md",
-    "CLAUDE.local.md",
-    "GEMINI.md",
-    "QWEN.md",
-    ".cursorrules",
-    ".windsurfrules",
-    ".clinerules",
-    ".github/copilot-instructions.md",
-    ".github/instructions",
-    ".github/prompts",
-];
-
-/// Settings, hooks and extensions of agents.
-const AGENTS: &[&str] = &[
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/hooks",
-    ".claude/plugins",
-    ".claude/commands",
-    ".claude/agents",
-    ".claude/skills",
-    ".claude/rules",
-    ".claude/output-styles",
-    ".claude.json",
-    ".mcp.json",
-    ".codex",
-    ".codex/config.toml",
-    ".codex/hooks.json",
-    ".codex/hooks",
-    ".codex/prompts",
-    ".codex/rules",
-    ".agents",
-    ".gemini/settings.json",
-    ".gemini/extensions",
-    ".gemini/commands",
-    ".qwen/settings.json",
-    ".qwen/extensions",
-    ".copilot/hooks",
-    ".openclaw/openclaw.json",
-    ".openclaw/extensions",
-    ".openclaw/cron",
-    ".openclaw/hooks",
-    ".opencode/plugins",
-    ".cline/hooks",
-    ".cursor/hooks.json",
-    ".cursor/mcp.json",
-    ".gemini",
-    ".qwen",
-    ".copilot",
-    ".github/hooks",
-    ".openclaw",
-    ".opencode",
-    "opencode.json",
-    "opencode.jsonc",
-    ".config/opencode",
-    ".config/localgpt",
-    ".localgpt",
-    ".cline",
-    ".windsurf",
-    ".codeium",
-    ".cursor",
-    ".continue",
-    ".roo",
-    ".kiro",
-    ".amazonq",
-    ".aider.conf.yml",
-    ".goosehints",
-];
-
-/// What git runs.
-const GIT: &[&str] = &[
-    ".git/hooks",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/commondir",
-    ".git/info/attributes",
-    ".gitconfig",
-    ".gitmodules",
-    ".config/git",
-    ".husky",
-    ".githooks",
-    ".pre-commit-config.yaml",
-    ".lefthook",
-    "lefthook.yml",
-    ".lefthook.yml",
-];
-
-/// What a shell, an editor or another tool runs when it starts there.
-const STARTUP: &[&str] = &[
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".inputrc",
-    ".config/fish",
-    ".xprofile",
-    ".xinitrc",
-    ".xsessionrc",
-    ".config/autostart",
-    ".config/systemd",
-    ".config/environment.d",
-    ".local/share/systemd",
-    ".envrc",
-    ".direnvrc",
-    ".mise.toml",
-    "mise.toml",
-    ".vimrc",
-    ".exrc",
-    ".nvimrc",
-    ".nvim.lua",
-    ".config/nvim",
-    ".emacs",
-    ".dir-locals.el",
-    ".gdbinit",
-    ".lldbinit",
-    ".tmux.conf",
-    ".screenrc",
-    ".ripgreprc",
-    ".ssh",
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".fleet",
-    ".devcontainer",
-    ".devcontainer.json",
-];
-
-/// Continuous integration.
-const INTEGRATION: &[&str] = &[
-    ".github/workflows",
-    ".github/actions",
-    ".gitea/workflows",
-    ".forgejo/workflows",
-    ".gitlab-ci.yml",
-    ".circleci",
-    ".buildkite",
-    ".travis.yml",
-    ".drone.yml",
-    ".woodpecker.yml",
-    ".woodpecker",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "Jenkinsfile",
-];
-
-/// Where package managers get things from, and what they run.
-const PACKAGES: &[&str] = &[
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".yarn/plugins",
-    ".yarn/releases",
-    ".pnpmfile.cjs",
-    "bunfig.toml",
-    "pip.conf",
-    ".pypirc",
-    ".condarc",
-    ".cargo/config",
-    ".cargo/config.toml",
-    ".gemrc",
-    ".bundle/config",
-    ".mvn",
-    ".gradle/init.gradle",
-    ".gradle/init.d",
-    ".curlrc",
-    ".wgetrc",
-    ".netrc",
-];
-
-/// What holds secrets.
-const SECRETS: &[&str] = &[
-    ".env",
-    ".git-credentials",
-    ".pgpass",
-    ".vault-token",
-    ".credentials.json",
-    ".cargo/credentials.toml",
-    ".cargo/credentials",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
-];
-
-/// Endings of `.env.…` that are no secrets.
-const EXAMPLES: &[&[u8]] =
-    &[b"example", b"sample", b"template", b"dist", b"defaults", b"schema", b"tpl"];
 
 impl Names {
     /// The built-in names.
     #[must_use]
     pub fn standard() -> Self {
-        let mut names = Self { table: HashMap::new(), lengths: 0, firsts: [0; 4] };
+        let mut names = Self::none();
         for list in [IDENTITY, AGENTS, GIT, STARTUP, INTEGRATION, PACKAGES] {
             for name in list {
                 names.add(name, Guard::ReadOnly);
@@ -254,39 +75,109 @@ impl Names {
         names
     }
 
-    /// Built-in names that lie in a folder of this name.
-    pub(crate) fn below(folder: &[u8]) -> impl Iterator<Item = &'static str> {
-        let all = AGENTS.iter().chain(IDENTITY).copied();
-        all.filter(move |name| {
-            let rest = name.as_bytes().strip_prefix(folder);
-            rest.is_some_and(|rest| rest.first() == Some(&b'/'))
-        })
+    fn none() -> Self {
+        Self {
+            table: HashMap::new(),
+            cut: HashMap::new(),
+            lengths: 0,
+            firsts: [0; 4],
+            patterns: Vec::new(),
+        }
     }
 
-    /// Adds a name, or the last components of a path. One that is empty or longer than a name can be is
-    /// not added; says whether it was.
+    /// Adds a name, or the last parts of a path. One that is empty or longer than a name can be is not
+    /// added; says whether it was.
     pub fn add(&mut self, path: &str, guard: Guard) -> bool {
-        let mut parts = path.split('/').filter(|part| !part.is_empty()).rev();
-        let Some(last) = parts.next().filter(|last| last.len() <= LONGEST) else { return false };
-        let last: Box<[u8]> = last.to_ascii_lowercase().into_bytes().into();
-        let before = parts.map(|part| part.to_ascii_lowercase().into_bytes().into()).collect();
+        let parts = folded_parts(path);
+        let Some((last, before)) = parts.split_last().filter(|(last, _)| last.len() <= LONGEST)
+        else {
+            return false;
+        };
         self.lengths |= 1 << last.len();
         for first in [last[0], last[0].to_ascii_uppercase()] {
             self.firsts[usize::from(first >> 6)] |= 1 << (first & 63);
         }
-        self.table.entry(last).or_default().push((before, guard));
+        let nearest_first = |parts: &[Name]| parts.iter().rev().cloned().collect::<Vec<_>>();
+        let known = self.table.entry(last.clone()).or_default();
+        if !known.contains(&(nearest_first(before), guard)) {
+            known.push((nearest_first(before), guard));
+        }
+        for at in 1..parts.len() {
+            let (head, tail) = parts.split_at(at);
+            if let Some((end, above)) = head.split_last() {
+                let known = self.cut.entry(end.clone()).or_default();
+                known.push((nearest_first(above), tail.to_vec()));
+            }
+        }
         true
     }
 
-    /// What is done about a name in the folder `parent`, a path with `/` between its parts.
+    /// Adds a pattern: what it fits may be read and never written, made, moved or removed.
+    pub fn add_pattern(&mut self, pattern: PathPattern) {
+        if !self.patterns.contains(&pattern) {
+            self.patterns.push(pattern);
+        }
+    }
+
+    /// Guards a name no more; says whether it was guarded.
+    pub fn release(&mut self, path: &str) -> bool {
+        let parts = folded_parts(path);
+        let Some((last, before)) = parts.split_last() else { return false };
+        let is_it = |known: &[Name]| known.iter().eq(before.iter().rev());
+        let Some(known) = self.table.get_mut(last) else { return false };
+        let count = known.len();
+        known.retain(|(before, _)| !is_it(before));
+        let released = known.len() < count;
+        for at in 1..parts.len() {
+            let (head, tail) = parts.split_at(at);
+            let Some((end, above)) = head.split_last() else { continue };
+            if let Some(known) = self.cut.get_mut(end) {
+                known.retain(|(before, rest)| {
+                    !(before.iter().eq(above.iter().rev()) && rest.as_slice() == tail)
+                });
+            }
+        }
+        released
+    }
+
+    /// What is done about a name in the folder `parent`, a path with `/` between its parts that begins with
+    /// the name of the folder that is guarded.
     #[must_use]
     pub fn of(&self, parent: &[u8], name: &[u8]) -> Option<Guard> {
+        let above = parent.rsplit(|byte| *byte == b'/').filter(|part| !part.is_empty());
+        self.ending(name, above).map(|(_, guard)| guard)
+    }
+
+    /// How many parts the name has that ends with `name`, and what is done about it. `above` are the parts
+    /// before it, nearest first.
+    fn ending<'a>(
+        &self,
+        name: &[u8],
+        above: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Option<(usize, Guard)> {
+        let name = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(folded(name)) };
+        // What an agent proposes waits for the owner there, and steers nobody.
+        let proposed = |(parts, guard): &(usize, Guard)| {
+            (*parts, *guard) == (1, Guard::ReadOnly)
+                && IDENTITY.iter().any(|own| same(&name, own.to_ascii_lowercase().as_bytes()))
+                && is_staged(above.clone())
+        };
+        let listed = self.listed(&name, above.clone()).filter(|found| !proposed(found));
+        let fits = || self.patterns.iter().find_map(|one| one.ends_with(&name, above.clone()));
+        listed.or_else(|| fits().map(|parts| (parts, Guard::ReadOnly)))
+    }
+
+    fn listed<'a>(
+        &self,
+        name: &[u8],
+        above: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Option<(usize, Guard)> {
         let first = *name.first()?;
         if let Some(rest) = name.get(..5).filter(|start| start.eq_ignore_ascii_case(b".env.")) {
             let ending = name.get(rest.len()..).unwrap_or_default();
             let ending = ending.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
             let example = EXAMPLES.iter().any(|one| ending.eq_ignore_ascii_case(one));
-            return (!example).then_some(Guard::Masked);
+            return (!example).then_some((1, Guard::Masked));
         }
         let known = name.len() <= LONGEST
             && self.lengths & (1 << name.len()) != 0
@@ -294,28 +185,55 @@ impl Names {
         if !known {
             return None;
         }
-        let mut folded = [0; LONGEST];
-        let folded = &mut folded[..name.len()];
-        folded.copy_from_slice(name);
-        folded.make_ascii_lowercase();
-        let entries = self.table.get(&*folded)?;
-        let fits = |before: &[Box<[u8]>]| {
-            let mut parts = parent.rsplit(|byte| *byte == b'/').filter(|part| !part.is_empty());
-            before
-                .iter()
-                .all(|wanted| parts.next().is_some_and(|part| part.eq_ignore_ascii_case(wanted)))
-        };
+        let mut room = [0; LONGEST];
+        let room = &mut room[..name.len()];
+        room.copy_from_slice(name);
+        room.make_ascii_lowercase();
         let mut found = None;
-        for (_, guard) in entries.iter().filter(|(before, _)| fits(before)) {
-            match guard {
-                Guard::Masked => return Some(Guard::Masked),
-                Guard::ReadOnly => found = Some(Guard::ReadOnly),
+        for (before, guard) in self.table.get(&*room)? {
+            let mut parts = above.clone();
+            if before.iter().all(|wanted| parts.next().is_some_and(|part| same(part, wanted))) {
+                match guard {
+                    Guard::Masked => return Some((before.len() + 1, Guard::Masked)),
+                    Guard::ReadOnly => found = Some((before.len() + 1, Guard::ReadOnly)),
+                }
             }
         }
         found
     }
 
-    /// As [`Self::of`], for a whole path in the workspace: also what lies below a name that is guarded.
+    /// The first guarded name in a path that ends with its part `from` or a later one.
+    pub(crate) fn find(&self, parts: &[&[u8]], from: usize) -> Option<Hit> {
+        (from..parts.len()).find_map(|end| {
+            let above = parts[..end].iter().rev().copied();
+            let (count, _) = self.ending(parts[end], above)?;
+            Some(Hit { at: (end + 1).saturating_sub(count), parts: count })
+        })
+    }
+
+    /// Whether a path that begins with the name of the folder that is guarded is one that an owner's
+    /// pattern names: the folders that it lies in are part of it.
+    pub(crate) fn is_owners(&self, path: &[u8]) -> bool {
+        let mut parts = path.rsplit(|byte| *byte == b'/').filter(|part| !part.is_empty());
+        let Some(name) = parts.next().map(folded) else { return false };
+        self.patterns.iter().any(|one| one.ends_with(&name, parts.clone()).is_some())
+    }
+
+    /// What would have to lie in a folder at a path, for a guarded name to begin with parts of that path
+    /// and to end in the folder.
+    pub(crate) fn continued(&self, parts: &[&[u8]]) -> Vec<Vec<u8>> {
+        let Some((name, above)) = parts.split_last() else { return Vec::new() };
+        let known = self.cut.get(folded(name).as_slice()).into_iter().flatten();
+        let fits = known.filter(|(before, _)| {
+            let mut parts = above.iter().rev();
+            before.iter().all(|wanted| parts.next().is_some_and(|part| same(part, wanted)))
+        });
+        let mut found: Vec<_> = fits.map(|(_, tail)| tail.join(&b'/')).collect();
+        found.extend(self.patterns.iter().filter_map(|one| one.continued(parts)));
+        found
+    }
+
+    /// As [`Self::of`], for a whole path: also what lies below a name that is guarded.
     #[must_use]
     pub fn of_path(&self, path: &[u8]) -> Option<Guard> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -339,6 +257,31 @@ impl Default for Names {
     }
 }
 
+fn folded_parts(path: &str) -> Vec<Name> {
+    path.split('/')
+        .filter(|part| !part.is_empty())
+        .map(|part| folded(part.as_bytes()).into())
+        .collect()
+}
+
+/// Whether a part of a path is a name that is folded already.
+pub(crate) fn same(part: &[u8], name: &[u8]) -> bool {
+    if part.is_ascii() { part.eq_ignore_ascii_case(name) } else { folded(part) == name }
+}
+
+/// A name without what file systems that fold do not see: case, and signs that have no width.
+pub(crate) fn folded(name: &[u8]) -> Vec<u8> {
+    if name.is_ascii() {
+        return name.to_ascii_lowercase();
+    }
+    let hidden = |sign: &char| matches!(sign, '\u{200C}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{206A}'..='\u{206F}' | '\u{FEFF}' | '\u{AD}');
+    let text = String::from_utf8_lossy(name);
+    let folded: String =
+        text.chars().filter(|sign| !hidden(sign)).flat_map(char::to_lowercase).collect();
+    // Two signs that fold to plain letters, but whose lower case is their own.
+    folded.replace('\u{17F}', "s").replace('\u{212A}', "k").into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,8 +299,11 @@ mod tests {
             ".git/hooks/pre-commit",
             "x/.git/config",
             "x/.claude/settings.json",
+            ".claude/worktrees/x",
             ".vscode/tasks.json",
+            ".VSCODE/Ta\u{17F}ks.json",
             "deep/er/.github/workflows/x.yml",
+            ".Git\u{200c}Hub/workflows",
             ".npmrc",
         ] {
             assert_eq!(of(path), Some(Guard::ReadOnly), "{path}");
@@ -377,11 +323,27 @@ mod tests {
             ".env.example",
             ".env.local.sample",
             ".environment",
-            ".claude/worktrees/x",
             ".github/dependabot.yml",
             ".git/refs/heads/hooks",
         ] {
             assert_eq!(of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn proposals_may_have_the_names_that_they_are_for_and_no_others() {
+        for path in [".soulguard/staging/SOUL.md", "a/.soulguard/staging/x/agents.md"] {
+            assert_eq!(of(path), None, "{path}");
+        }
+        for path in [
+            ".soulguard/SOUL.md",
+            "staging/SOUL.md",
+            ".soulguard/staging/.git/hooks/pre-commit",
+            ".soulguard/staging/.claude/settings.json",
+            ".soulguard/staging/.envrc",
+            ".soulguard/staging/.env",
+        ] {
+            assert!(of(path).is_some(), "{path}");
         }
     }
 
@@ -394,9 +356,35 @@ mod tests {
         assert!(names.add("notes/Mine.txt", Guard::Masked));
         assert_eq!(names.of(b"a/notes", b"mine.txt"), Some(Guard::Masked));
         assert_eq!(names.of(b"a", b"mine.txt"), None);
+        assert!(names.release("Notes/mine.txt") && !names.release("notes/mine.txt"));
+        assert_eq!(names.of(b"a/notes", b"mine.txt"), None);
         let all = [IDENTITY, AGENTS, GIT, STARTUP, INTEGRATION, PACKAGES, SECRETS];
         for name in all.into_iter().flatten() {
             assert!(of(name).is_some(), "{name}");
+            let parts: Vec<&[u8]> = name.split('/').map(str::as_bytes).collect();
+            assert!(Names::standard().find(&parts, 0).is_some(), "{name}");
+            for cut in 1..parts.len() {
+                assert!(!Names::standard().continued(&parts[..cut]).is_empty(), "{name}");
+            }
         }
+    }
+
+    #[test]
+    fn what_a_folder_must_not_hold() {
+        let names = Names::standard();
+        let inside = names.continued(&[b"a", b".GitHub"]);
+        assert!(inside.contains(&b"workflows".to_vec()), "{inside:?}");
+        assert!(names.continued(&[b"src"]).is_empty() && names.continued(&[]).is_empty());
+        let mut names = names;
+        assert!(names.release(".gitea/workflows"));
+        assert!(names.continued(&[b".gitea"]).is_empty());
+    }
+
+    #[test]
+    fn the_name_of_the_guarded_folder_alone_does_not_count() {
+        let names = Names::standard();
+        assert_eq!(names.find(&[b".claude", b"x"], 1), None);
+        let hit = names.find(&[b".claude", b"settings.json"], 1);
+        assert_eq!(hit, Some(Hit { at: 0, parts: 2 }));
     }
 }

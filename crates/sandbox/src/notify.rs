@@ -23,28 +23,39 @@
 
 mod abi;
 mod act;
+mod bare;
 mod caller;
 mod check;
 mod filter;
-mod git;
-mod names;
+pub(crate) mod git;
+mod looks;
+mod masks;
+pub(crate) mod names;
 mod open;
 mod place;
+mod pulse;
+mod remove;
 mod supervisor;
 
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::denial::DenialKind;
+
+pub(crate) use self::filter::Told;
 pub use self::filter::{Filter, hand_over, take_over};
 pub use self::names::Names;
+pub(crate) use self::pulse::Pulse;
 pub use self::supervisor::Supervisor;
 
 /// Something that was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
+    /// Why it was not: a name, a call, or, in a supervisor that learns, that it was not found.
+    pub kind: DenialKind,
     /// What was called.
     pub call: &'static str,
-    /// The name, as it really is: no links are left in it.
+    /// The name, as it really is: no links are left in it. Empty for a call that is about none.
     pub path: PathBuf,
     /// What speaks against it.
     pub rule: String,
@@ -56,7 +67,7 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { call, path, rule, pid, comm } = self;
+        let Self { kind: _, call, path, rule, pid, comm } = self;
         write!(out, "{call} of {path:?} by {comm:?} ({pid}) was refused: {rule}")
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::names::PathPattern;
 use crate::spec::Spec;
 
 /// What a kind of program needs. Paths may begin with `~/`; what is not there is left out.
@@ -25,6 +26,10 @@ pub struct Profile {
     pub write: Vec<String>,
     /// What is shown empty.
     pub masked: Vec<String>,
+    /// More names that are guarded, as patterns.
+    pub protect: Vec<PathPattern>,
+    /// Names that are guarded by default, and are not.
+    pub release: Vec<String>,
     /// Variables that pass; a `*` at the end stands for any ending.
     pub env: Vec<String>,
     /// Hosts that the proxy lets it reach.
@@ -163,6 +168,8 @@ impl Profile {
             read: both(base.read, self.read),
             write: both(base.write, self.write),
             masked: both(base.masked, self.masked),
+            protect: base.protect.into_iter().chain(self.protect).collect(),
+            release: both(base.release, self.release),
             env: both(base.env, self.env),
             hosts: both(base.hosts, self.hosts),
             home: self.home.or(base.home),
@@ -184,6 +191,10 @@ impl Profile {
         spec.read_if_there.extend(paths(&self.read));
         spec.write_if_there.extend(paths(&self.write));
         spec.masked.extend(paths(&self.masked));
+        spec.protect.extend(self.protect.iter().cloned());
+        for name in &self.release {
+            spec.names.release(name);
+        }
         if self.home == Some(false) {
             spec.home = None;
         }
@@ -266,6 +277,13 @@ mod tests {
         assert_eq!(profiles.resolve("a"), Err(ProfileError::Endless("a".to_owned())));
         assert!(matches!(profiles.resolve("c"), Err(ProfileError::Unknown { .. })));
         assert!(toml::from_str::<Profile>("raed = []").is_err());
+        assert!(toml::from_str::<Profile>("protect = [\"..\"]").is_err());
+        let named = "protect = [\"notes/*.md\"]\nrelease = [\".npmrc\"]";
+        let named: Profile = toml::from_str(named).unwrap();
+        let mut spec = Spec::new("/w".into(), Vec::new());
+        named.apply(&mut spec);
+        assert_eq!(spec.names.of(b"w", b".npmrc"), None);
+        assert_eq!(spec.protect, ["notes/*.md".parse().unwrap()]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The outer side: prepares, starts, relays, waits.
 
 mod available;
+mod group;
 mod relay;
 mod running;
 mod start;
@@ -10,13 +11,16 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
 use crate::child::Set;
+use crate::denial::Denial;
 use crate::error::SandboxError;
 use crate::filter;
-use crate::notify;
+use crate::notify::{self, Told};
 use crate::spec::{Applied, Layer, Missing, Network, Spec};
 use crate::sys::{self, Arguments};
 use crate::view::View;
 
+use self::group::Group;
+use self::running::Left;
 pub use self::running::{Remains, Running};
 
 /// What passes to the program when it reaches this process.
@@ -29,6 +33,9 @@ const PASSED: [i32; 7] = [
     libc::SIGUSR2,
     libc::SIGWINCH,
 ];
+
+/// Most bytes in the temporary folders, where nothing else is said.
+const SCRATCH: u64 = 4 << 30;
 
 /// Exit code of a program that ran out of time.
 pub const TIMED_OUT: i32 = 124;
@@ -56,8 +63,14 @@ pub struct Ended {
     pub signal: Option<i32>,
     /// Whether it ran out of time.
     pub timed_out: bool,
+    /// Whether it was ended since a file system did not answer.
+    pub stuck: bool,
     /// Names that it wanted to make and was not let, up to some number of them.
     pub refused: Vec<String>,
+    /// All that it was kept from and that is noticed, up to some number: names, system calls, guarded files
+    /// that are shown empty, and in a run that learns what was looked for, is there outside and is not shown.
+    /// Other reads fail with the kernel's plain error, and are not noticed.
+    pub denials: Vec<Denial>,
     /// Repositories that came into being, and what each would execute.
     pub repositories: Vec<(String, String)>,
 }
@@ -96,7 +109,8 @@ impl Prepared {
         let shares_network = false;
         let filter = filtered.then(|| {
             let no_memory_files = spec.strict_memory;
-            filter::program(filter::Surroundings { shares_network, no_memory_files })
+            let told = true;
+            filter::program(filter::Surroundings { shares_network, no_memory_files, told })
         });
         let memory = sys::memory().max(1 << 30);
         let uid = rustix::process::geteuid().as_raw();
@@ -105,11 +119,17 @@ impl Prepared {
             sources: Vec::with_capacity(plan.mounts.len()),
             plan: Some(plan),
             map: [text(format!("{uid} {uid} 1"))?, text(format!("{gid} {gid} 1"))?],
-            size: text(spec.limits.scratch.unwrap_or(memory / 2).to_string())?,
+            size: text(spec.limits.scratch.unwrap_or(SCRATCH.min(memory / 2)).to_string())?,
             rules: Vec::new(),
             directory: text(spec.directory.clone())?,
             landlock,
-            watch: filtered.then(|| (notify::Filter::of_creating_calls(), view.watched())),
+            watch: filtered.then(|| {
+                // What is there already is held by mounts.
+                let told = Told { removing: false, denied: true, looking: spec.learn };
+                (notify::Filter::of(told), view.watched())
+            }),
+            learns: spec.learn,
+            patience: spec.patience,
             filter,
             without_proc: spec.allow_degraded.contains(&Layer::Proc),
             programs: programs(&spec)?,
@@ -164,8 +184,10 @@ impl Prepared {
         }
         relay::look(&mut self.set);
         let mut refused = None;
+        let mut group = Group::new(&self.spec.limits, self.set.memory);
+        self.applied.control_group = group.is_some();
         let applied = &self.applied;
-        let started = start::start(&mut self.set, || {
+        let started = start::start(&mut self.set, &mut group, || {
             record(applied).map_err(|error| {
                 refused = Some(error);
                 SandboxError::Ended
@@ -182,7 +204,9 @@ impl Prepared {
             }
             Err(error) => Err(error.into()),
             Ok(started) => {
-                Ok(Running::new(started, &self.set, self.spec.timeout, self.applied, None)?)
+                self.applied.control_group = group.is_some();
+                let left = Left { scratch: None, group };
+                Ok(Running::new(started, &self.set, self.spec.timeout, self.applied, left)?)
             }
         }
     }
@@ -203,10 +227,13 @@ impl Prepared {
         set.rules = self.view.rules_without_mounts()?;
         set.rules.push((text(scratch.path())?, crate::landlock::Access::All));
         let no_memory_files = self.spec.strict_memory;
-        let surroundings = filter::Surroundings { shares_network: true, no_memory_files };
+        let surroundings =
+            filter::Surroundings { shares_network: true, no_memory_files, told: true };
         set.filter = Some(filter::program(surroundings));
         // Nothing else holds names that are there already.
-        set.watch = Some((notify::Filter::new(), self.view.watched().free(scratch.path())));
+        let told = Told { removing: true, denied: true, looking: self.spec.learn };
+        let names = self.view.watched().free(scratch.path());
+        set.watch = Some((notify::Filter::of(told), names));
         let mut variables = self.spec.environment.clone();
         variables.retain(|(name, _)| name != "TMPDIR");
         variables.push(("TMPDIR".into(), scratch.path().into()));
@@ -215,8 +242,11 @@ impl Prepared {
         self.applied.missing.push(Missing { layer: Layer::Namespaces, why });
         self.applied.masked.clear();
         self.applied.read_only.clear();
-        let started = start::start::<SandboxError>(set, || Ok(()))?;
-        Running::new(started, set, self.spec.timeout, self.applied, Some(scratch))
+        let mut group = Group::new(&self.spec.limits, set.memory);
+        let started = start::start::<SandboxError>(set, &mut group, || Ok(()))?;
+        self.applied.control_group = group.is_some();
+        let left = Left { scratch: Some(scratch), group };
+        Running::new(started, set, self.spec.timeout, self.applied, left)
     }
 }
 
@@ -303,6 +333,7 @@ fn applied(
             .map(|(name, _)| name.to_string_lossy().into_owned())
             .collect(),
         limits: spec.limits,
+        control_group: false,
         network: match spec.network {
             Network::None => "none",
             Network::Proxy { .. } => "proxy",

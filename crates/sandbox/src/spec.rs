@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::Names;
+use crate::names::{Names, PathPattern};
+
+/// How long a file system may take, where nothing else is said.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program, and the confinement that it runs in.
 #[derive(Debug, Clone)]
@@ -40,6 +43,10 @@ pub struct Spec {
     pub scratch: Vec<PathBuf>,
     /// Names that are guarded in the workspace and in what may be written.
     pub names: Names,
+    /// More that is guarded there as `names` are: files and folders that an owner protects.
+    pub protect: Vec<PathPattern>,
+    /// Whether everything that is looked for and not found is noticed. It makes the run slower.
+    pub learn: bool,
     /// Its environment, all of it.
     pub environment: Vec<(OsString, OsString)>,
     /// How much of the machine it may take.
@@ -48,6 +55,8 @@ pub struct Spec {
     pub network: Network,
     /// How long it may run.
     pub timeout: Option<Duration>,
+    /// How long a file system may take to make a name; then the run is ended.
+    pub patience: Duration,
     /// Layers that may be missing.
     pub allow_degraded: BTreeSet<Layer>,
     /// Whether files in memory may not be executed at all.
@@ -74,10 +83,13 @@ impl Spec {
             sockets: Vec::new(),
             scratch: Vec::new(),
             names: Names::standard(),
+            protect: Vec::new(),
+            learn: false,
             environment: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
             timeout: None,
+            patience: PATIENCE,
             allow_degraded: BTreeSet::new(),
             strict_memory: false,
             terminal: true,
@@ -93,11 +105,14 @@ pub struct Limits {
     pub processes: u64,
     /// Most bytes of memory that each of them fills; none is what the machine has.
     pub memory: Option<u64>,
+    /// Most bytes of memory of all of them together, where a control group is delegated; none is nine tenths
+    /// of what the machine has.
+    pub total_memory: Option<u64>,
     /// Largest file, in bytes.
     pub file_size: u64,
     /// Most files that each of them has open.
     pub open_files: u64,
-    /// Most bytes in the temporary folders; none is half of the memory.
+    /// Most bytes in the temporary folders; none is 4 GiB, or half of the memory where that is less.
     pub scratch: Option<u64>,
 }
 
@@ -106,6 +121,7 @@ impl Default for Limits {
         Self {
             processes: 4096,
             memory: None,
+            total_memory: None,
             file_size: 16 << 30,
             open_files: 65_536,
             scratch: None,
@@ -205,6 +221,8 @@ pub struct Applied {
     pub environment: Vec<String>,
     /// How much of the machine may be taken.
     pub limits: Limits,
+    /// Whether a control group holds all processes together to their number and memory.
+    pub control_group: bool,
     /// `none` or `proxy`.
     pub network: &'static str,
     /// How long it may run, in milliseconds.

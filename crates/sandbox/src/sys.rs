@@ -456,7 +456,8 @@ pub(crate) fn memory() -> u64 {
     info.totalram.saturating_mul(info.mem_unit.into())
 }
 
-/// Ends every process that this one may signal, except itself. Only for where Landlock keeps signals in.
+/// Ends every process that this one may signal, except itself. Only for where Landlock or a namespace keeps
+/// signals in.
 pub(crate) fn kill_all_others() {
     // SAFETY: takes numbers only.
     unsafe { libc::kill(-1, libc::SIGKILL) };

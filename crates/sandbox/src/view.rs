@@ -1,23 +1,26 @@
 //! Which files a confined program sees, worked out before anything is started: folders to make in the
 //! new root, mounts, masks, guarded names and Landlock rules.
 
+mod explain;
+mod held;
 mod lists;
 mod paths;
 mod plan;
+mod roots;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
-use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::FileType;
 
 use crate::error::SandboxError;
-use crate::names::Guard;
+use crate::names::{Guard, Names};
 use crate::spec::Spec;
-use crate::walk::{Walked, walk};
+use crate::walk::Walked;
 
+pub use explain::{Explained, explain, holds_secrets};
 pub(crate) use plan::{Held, MARK, Plan, Source};
 
 /// Where the confined program finds what wardkeep puts there.
@@ -51,6 +54,13 @@ pub(crate) struct View {
     links: BTreeMap<PathBuf, PathBuf>,
     /// Guarded names below what may be written, each with the folder that was walked.
     guarded: Vec<(PathBuf, Walked)>,
+    /// What links of guarded names lead to, and how it is held; also where nothing is yet.
+    led_to: BTreeMap<PathBuf, Guard>,
+    /// Those links, and others on their way.
+    pinned: BTreeSet<PathBuf>,
+    /// Sockets that are other programs'.
+    sockets: BTreeSet<PathBuf>,
+    names: Names,
     directory: PathBuf,
     workspace: PathBuf,
 }
@@ -63,9 +73,16 @@ impl View {
             copies: BTreeMap::new(),
             links: BTreeMap::new(),
             guarded: Vec::new(),
+            led_to: BTreeMap::new(),
+            pinned: BTreeSet::new(),
+            sockets: BTreeSet::new(),
+            names: spec.names.clone(),
             directory: PathBuf::new(),
             workspace: PathBuf::new(),
         };
+        for pattern in &spec.protect {
+            view.names.add_pattern(pattern.clone());
+        }
         for path in lists::SYSTEM {
             view.show_if_there(Path::new(path), Shown::Read);
         }
@@ -133,14 +150,8 @@ impl View {
         if !self.entries[&workspace].folder {
             return refuse("is not a folder: name the folder to work in");
         }
-        let depth = workspace.components().count();
-        let system = lists::SYSTEM.iter().chain(&["/etc", "/proc", "/sys", "/dev", "/run"]);
-        if depth < 2 || system.map(Path::new).any(|path| path.starts_with(&workspace)) {
-            return refuse("is a folder of the system: go to a project's own folder");
-        }
-        let home = spec.home.as_deref().and_then(|home| home.canonicalize().ok());
-        if home.is_some_and(|home| home.starts_with(&workspace)) {
-            return refuse("is the whole home, secrets included: go to a project's own folder");
+        if let Some(why) = roots::why_not(&workspace, spec.home.as_deref()) {
+            return refuse(&why);
         }
         self.directory = self.follow(&spec.directory).ok_or_else(|| SandboxError::Path {
             path: spec.directory.clone(),
@@ -207,23 +218,6 @@ impl View {
     fn add_sockets(&mut self, spec: &Spec) -> Result<(), SandboxError> {
         for path in &spec.sockets {
             self.show(path, Shown::Socket)?;
-        }
-        Ok(())
-    }
-
-    /// Walks everything that may be written.
-    fn find_guarded(&mut self, spec: &Spec) -> Result<(), SandboxError> {
-        let written =
-            self.entries.iter().filter(|(_, one)| one.shown == Shown::Write && one.folder);
-        for (path, _) in written {
-            let failed = |errno: rustix::io::Errno| SandboxError::Path {
-                path: path.clone(),
-                what: format!("cannot be read ({errno})"),
-            };
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let root = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
-            let walked = walk(root.as_fd(), path, &spec.names).map_err(failed)?;
-            self.guarded.push((path.clone(), walked));
         }
         Ok(())
     }

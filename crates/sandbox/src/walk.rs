@@ -1,6 +1,6 @@
 //! One bounded look at the workspace for names that are guarded.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,6 +10,8 @@ use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::names::{Guard, Names};
+use crate::notify::git::{self, Part};
+use crate::notify::names::parts_of;
 
 /// Most entries that are looked at.
 pub const MAX_ENTRIES: usize = 100_000;
@@ -29,31 +31,85 @@ pub struct Found {
     pub folder: bool,
 }
 
+/// A link that is a guarded name, or a part of one, or lies in a guarded folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its path, from the folder that was walked.
+    pub path: CString,
+    /// What is done about what it leads to.
+    pub guard: Guard,
+    /// What is guarded in what it leads to; nothing is all of it.
+    pub inside: Vec<Vec<u8>>,
+}
+
 /// What a walk gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walked {
-    /// The guarded names, each before those below it.
+    /// The guarded names.
     pub found: Vec<Found>,
+    /// Links that have to be followed.
+    pub links: Vec<Link>,
+    /// Sockets.
+    pub sockets: Vec<CString>,
     /// How many entries were seen.
     pub entries: usize,
     /// Whether the walk ended before it had seen everything.
     pub cut_short: bool,
-    /// Links and other special files with guarded names: no mount can hold them.
-    pub unheld: Vec<CString>,
 }
 
-/// Looks for guarded names below `root`, which lies at the path `base`. Links are never followed, and what
-/// lies below a guarded folder is not looked at.
+/// A folder that is still to be looked at.
+struct Next {
+    path: Vec<u8>,
+    depth: usize,
+    /// Whether all of it is guarded.
+    inside: Option<Guard>,
+}
+
+/// What of a repository a folder has.
+#[derive(Default)]
+struct Repository {
+    head: bool,
+    objects: bool,
+    refs: bool,
+    commondir: bool,
+    steering: Vec<(CString, FileType)>,
+}
+
+impl Repository {
+    fn sees(&mut self, name: &CStr, kind: FileType) {
+        let bytes = name.to_bytes();
+        let is = |known: &str| bytes.eq_ignore_ascii_case(known.as_bytes());
+        self.head |= is("HEAD");
+        self.objects |= is("objects");
+        self.refs |= is("refs");
+        self.commondir |= is("commondir");
+        if ["config", "config.worktree", "commondir", "hooks"].iter().any(|known| is(known)) {
+            self.steering.push((name.to_owned(), kind));
+        }
+    }
+
+    fn is_one(&self) -> bool {
+        self.head && (self.commondir || (self.objects && self.refs))
+    }
+}
+
+/// Looks for guarded names below `root`, which lies at the path `base`. Links are not followed, and below a
+/// guarded folder only links and sockets are looked for. With `whole`, all of `root` is guarded.
 ///
 /// # Errors
 /// When `root` itself cannot be read.
-pub fn walk(root: BorrowedFd<'_>, base: &Path, names: &Names) -> Result<Walked, Errno> {
-    let base = base.as_os_str().as_bytes();
+pub fn walk(
+    root: BorrowedFd<'_>,
+    base: &Path,
+    names: &Names,
+    whole: Option<Guard>,
+) -> Result<Walked, Errno> {
+    let base = base.file_name().unwrap_or_default().as_bytes();
     let mut walked = Walked::default();
     let mut buffer = vec![MaybeUninit::<u8>::uninit(); 64 << 10];
     let mut first = Some(open(root, c".")?);
-    let mut stack: Vec<(Vec<u8>, usize)> = vec![(Vec::new(), 0)];
-    while let Some((path, depth)) = stack.pop() {
+    let mut stack = vec![Next { path: Vec::new(), depth: 0, inside: whole }];
+    while let Some(Next { path, depth, inside }) = stack.pop() {
         let folder = match (first.take(), CString::new(path.clone())) {
             (Some(first), _) => first,
             // Unreadable here is unreadable there: it is the same user.
@@ -63,6 +119,10 @@ pub fn walk(root: BorrowedFd<'_>, base: &Path, names: &Names) -> Result<Walked, 
             },
             (None, Err(_)) => continue,
         };
+        let parent = [base, b"/", &path].concat();
+        let parts: Vec<&[u8]> = parts_of(&parent).collect();
+        let in_git = git::part(&parts).0 != Part::Outside;
+        let mut repository = Repository::default();
         let mut entries = RawDir::new(folder.as_fd(), &mut buffer);
         while let Some(entry) = entries.next() {
             let Ok(entry) = entry else { break };
@@ -80,44 +140,107 @@ pub fn walk(root: BorrowedFd<'_>, base: &Path, names: &Names) -> Result<Walked, 
                 FileType::Unknown => kind_of(folder.as_fd(), name),
                 kind => kind,
             };
-            let parent = if path.is_empty() { base } else { &path };
-            let guard = match names.of(parent, bytes) {
-                // A worktree's or submodule's `.git` says where its repository is.
-                None if bytes == b".git" && kind == FileType::RegularFile => Some(Guard::ReadOnly),
-                // Repositories of submodules.
-                None if matches!(bytes, b"hooks" | b"config") && in_modules(&path) => {
-                    Some(Guard::ReadOnly)
+            if kind == FileType::Socket {
+                walked.sockets.extend(joined(&path, bytes));
+                continue;
+            }
+            if let Some(guard) = inside {
+                match kind {
+                    FileType::Symlink => walked.link(&path, bytes, guard, Vec::new()),
+                    FileType::Directory if depth >= DEEPEST => walked.cut_short = true,
+                    FileType::Directory => stack.extend(joined(&path, bytes).map(|path| Next {
+                        path: path.into_bytes(),
+                        depth: depth + 1,
+                        inside,
+                    })),
+                    _ => {}
                 }
-                guard => guard,
-            };
+                if walked.is_full() {
+                    return Ok(walked);
+                }
+                continue;
+            }
+            if !in_git {
+                repository.sees(name, kind);
+            }
+            let guard = names.of(&parent, bytes).or_else(|| {
+                let whole = || [parts.as_slice(), &[bytes]].concat();
+                let part = if in_git { git::part(&whole()).0 } else { Part::Outside };
+                let steers = matches!(
+                    part,
+                    Part::Hooks | Part::Hook | Part::Config | Part::Worktree | Part::Elsewhere
+                );
+                // A worktree's or submodule's `.git` says where its repository is.
+                let file = bytes.eq_ignore_ascii_case(b".git") && kind != FileType::Directory;
+                (steers || file).then_some(Guard::ReadOnly)
+            });
             match (guard, kind) {
-                (Some(guard), FileType::Directory | FileType::RegularFile) => {
-                    if walked.found.len() >= MAX_FOUND {
-                        walked.cut_short = true;
-                        return Ok(walked);
+                (Some(guard), FileType::Symlink) => walked.link(&path, bytes, guard, Vec::new()),
+                (None, FileType::Symlink) => {
+                    let rest = names.continued(&[parts.as_slice(), &[bytes]].concat());
+                    if !rest.is_empty() {
+                        walked.link(&path, bytes, Guard::ReadOnly, rest);
                     }
+                }
+                (Some(guard), _) => {
                     let folder = kind == FileType::Directory;
                     walked.found.extend(joined(&path, bytes).map(|path| Found {
                         path,
                         guard,
                         folder,
                     }));
-                }
-                (Some(_), _) => {
-                    if walked.unheld.len() < MAX_FOUND {
-                        walked.unheld.extend(joined(&path, bytes));
+                    // Links in what is shown empty lead nowhere.
+                    if folder && guard == Guard::ReadOnly && depth < DEEPEST {
+                        stack.extend(joined(&path, bytes).map(|path| Next {
+                            path: path.into_bytes(),
+                            depth: depth + 1,
+                            inside: Some(guard),
+                        }));
                     }
                 }
                 (None, FileType::Directory) if bytes == b"objects" && ends_with_git(&path) => {}
                 (None, FileType::Directory) if depth >= DEEPEST => walked.cut_short = true,
                 (None, FileType::Directory) => {
-                    stack.extend(joined(&path, bytes).map(|path| (path.into_bytes(), depth + 1)));
+                    stack.extend(joined(&path, bytes).map(|path| Next {
+                        path: path.into_bytes(),
+                        depth: depth + 1,
+                        inside: None,
+                    }));
                 }
                 (None, _) => {}
+            }
+            if walked.is_full() {
+                return Ok(walked);
+            }
+        }
+        if repository.is_one() {
+            for (name, kind) in &repository.steering {
+                let (name, folder) = (name.to_bytes(), *kind == FileType::Directory);
+                match kind {
+                    FileType::Symlink => walked.link(&path, name, Guard::ReadOnly, Vec::new()),
+                    _ => walked.found.extend(joined(&path, name).map(|path| Found {
+                        path,
+                        guard: Guard::ReadOnly,
+                        folder,
+                    })),
+                }
             }
         }
     }
     Ok(walked)
+}
+
+impl Walked {
+    fn link(&mut self, path: &[u8], name: &[u8], guard: Guard, inside: Vec<Vec<u8>>) {
+        self.links.extend(joined(path, name).map(|path| Link { path, guard, inside }));
+    }
+
+    /// Whether more was found than can be held.
+    fn is_full(&mut self) -> bool {
+        let full = self.found.len() + self.links.len() + self.sockets.len() > MAX_FOUND;
+        self.cut_short |= full;
+        full
+    }
 }
 
 fn open(at: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<OwnedFd, Errno> {
@@ -144,11 +267,6 @@ fn ends_with_git(path: &[u8]) -> bool {
     path == b".git" || path.ends_with(b"/.git")
 }
 
-fn in_modules(path: &[u8]) -> bool {
-    let mut parts = path.split(|byte| *byte == b'/');
-    parts.any(|part| part == b".git") && parts.next() == Some(b"modules")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +274,7 @@ mod tests {
 
     fn names_in(folder: &std::path::Path) -> Walked {
         let root = rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
-        let mut walked = walk(root.unwrap().as_fd(), folder, &Names::standard()).unwrap();
+        let mut walked = walk(root.unwrap().as_fd(), folder, &Names::standard(), None).unwrap();
         walked.found.sort_by(|a, b| a.path.cmp(&b.path));
         walked
     }
@@ -173,6 +291,15 @@ mod tests {
         }
         std::os::unix::fs::symlink("/etc", at("etc")).unwrap();
         std::os::unix::fs::symlink("a/AGENTS.md", at("CLAUDE.md")).unwrap();
+        std::os::unix::fs::symlink("a", at(".github")).unwrap();
+        std::os::unix::fs::symlink("../w", at("a/b/.git/hooks/pre-push")).unwrap();
+        for name in ["bare/HEAD", "bare/config", "half/HEAD", "half/config"] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), "x").unwrap();
+        }
+        fs::create_dir_all(at("bare/objects")).unwrap();
+        fs::create_dir_all(at("bare/refs")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("w/s")).unwrap();
         let walked = names_in(lab.path());
         let found: Vec<_> = walked.found.iter().map(|one| one.path.to_str().unwrap()).collect();
         assert_eq!(
@@ -183,10 +310,16 @@ mod tests {
                 "a/AGENTS.md",
                 "a/b/.git/config",
                 "a/b/.git/hooks",
+                "bare/config",
                 "w/.git"
             ]
         );
-        assert_eq!(walked.unheld, [c"CLAUDE.md".to_owned()]);
+        let mut links: Vec<_> = walked.links.iter().map(|one| one.path.to_str().unwrap()).collect();
+        links.sort_unstable();
+        assert_eq!(links, [".github", "CLAUDE.md", "a/b/.git/hooks/pre-push"]);
+        let parts = walked.links.iter().find(|one| one.path.as_c_str() == c".github").unwrap();
+        assert!(parts.inside.contains(&b"workflows".to_vec()), "{parts:?}");
+        assert_eq!(walked.sockets, [c"w/s".to_owned()]);
         assert!(!walked.cut_short);
     }
 

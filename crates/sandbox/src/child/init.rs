@@ -3,6 +3,8 @@
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::fs::{Mode, OFlags};
@@ -15,9 +17,11 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use rustix::pty::OpenptFlags;
 use rustix::termios::OptionalActions;
 
+use super::opened::Opened;
 use super::{Ends, FAILED, Set, program, tell};
+use crate::denial::{Denial, DenialKind};
 use crate::error::{Failure, Step};
-use crate::notify::{self, Names, Refusal, Supervisor};
+use crate::notify::{self, Names, Pulse, Refusal, Supervisor};
 use crate::sys::{self, Side};
 
 /// First byte of a message: a signal for the program, its number behind it.
@@ -29,10 +33,13 @@ pub(crate) const ENDED: u8 = 3;
 /// The socket that listens for the proxy comes with it.
 pub(crate) const LISTENER: u8 = 4;
 
-/// A name was not made; what it was about is behind it.
+/// Something was denied; what it was about is behind it.
 pub(crate) const REFUSED: u8 = 5;
 /// A repository has come into being; its path is behind it, and what it would execute.
 pub(crate) const MADE: u8 = 6;
+
+/// A file system does not answer; everything ends.
+pub(crate) const STUCK: u8 = 8;
 
 /// The program may be started.
 pub(crate) const GO: u8 = 7;
@@ -49,6 +56,8 @@ pub(super) fn run(set: &mut Set, ends: Ends) -> i32 {
     if !is_let(life.as_fd()) {
         return FAILED;
     }
+    // Before the program could open one.
+    let opened = set.plan.as_ref().and_then(|plan| Opened::new(&plan.masked));
     let (program, near) = match start(set, report.as_fd(), life.as_fd()) {
         Ok(started) => started,
         Err(failure) => {
@@ -62,11 +71,19 @@ pub(super) fn run(set: &mut Set, ends: Ends) -> i32 {
     let supervisor = match (near, set.watch.take()) {
         (Some(near), Some((_, names))) => {
             let Some(supervisor) = supervise(near, names, &life) else { return FAILED };
+            // The filter forbids calls by which a program gets another root.
+            let filtered = set.filter.is_some();
+            let supervisor = if filtered { supervisor.with_one_root() } else { supervisor };
+            let supervisor = supervisor.that_learns(set.learns);
+            let ends = (set.plan.is_none()).then_some((program, set.landlock));
+            if !is_watched(supervisor.pulse(), set.patience, &life, ends) {
+                return FAILED;
+            }
             Some(supervisor)
         }
         _ => None,
     };
-    let code = watch(program, life.as_fd(), supervisor);
+    let code = watch(program, life.as_fd(), supervisor, opened);
     if set.plan.is_none() {
         end_all(program, set.landlock);
     }
@@ -135,16 +152,52 @@ fn supervise(near: OwnedFd, names: Names, life: &OwnedFd) -> Option<Supervisor> 
     let listener = notify::take_over(near.as_fd()).ok()?;
     let life = life.try_clone().ok()?;
     let refused = move |refusal: &Refusal| {
-        let text = format!("{} {} ({})", refusal.call, refusal.path.display(), refusal.rule);
-        say(life.as_fd(), REFUSED, &text);
+        let Refusal { kind, call, path, rule, comm, .. } = refusal;
+        let denial = Denial {
+            kind: *kind,
+            call: (*call).to_owned(),
+            path: path.display().to_string(),
+            rule: rule.clone(),
+            program: comm.clone(),
+            times: 1,
+        };
+        say(life.as_fd(), REFUSED, &denial.to_bytes());
     };
     Supervisor::new(listener, names, refused).ok()
 }
 
+/// Ends everything where a call is not done after some time: somebody's file system does not answer, and
+/// nobody inside could make a file any more. `ends` is what no namespace ends.
+fn is_watched(
+    pulse: Arc<Pulse>,
+    patience: Duration,
+    life: &OwnedFd,
+    ends: Option<(Pid, Option<i32>)>,
+) -> bool {
+    let Ok(life) = life.try_clone() else { return false };
+    let look = move || loop {
+        std::thread::sleep((patience / 10).clamp(SHORTEST_LOOK, LONGEST_LOOK));
+        if pulse.busy_for() > patience {
+            say(life.as_fd(), STUCK, b"");
+            match ends {
+                Some((program, landlock)) => end_all(program, landlock),
+                // This process may have to wait for the file system before it ends; the others need not.
+                None => sys::kill_all_others(),
+            }
+            sys::exit_now(ABANDONED);
+        }
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(look).is_ok()
+}
+
+/// How often it is looked whether a call is done.
+const SHORTEST_LOOK: Duration = Duration::from_millis(10);
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+
 /// Tells the other side something, if it listens.
-fn say(life: BorrowedFd<'_>, kind: u8, text: &str) {
+fn say(life: BorrowedFd<'_>, kind: u8, text: &[u8]) {
     let mut message = vec![kind];
-    message.extend(text.bytes().take(LONGEST));
+    message.extend(text.iter().take(LONGEST));
     let _ = rustix::net::send(life, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
@@ -190,17 +243,23 @@ fn leave_standard_files() {
     }
 }
 
-fn watch(program: Pid, life: BorrowedFd<'_>, mut supervisor: Option<Supervisor>) -> i32 {
+fn watch(
+    program: Pid,
+    life: BorrowedFd<'_>,
+    mut supervisor: Option<Supervisor>,
+    mut opened: Option<Opened>,
+) -> i32 {
     // The signals were kept back before the fork.
     let Ok(signals) = sys::signal_fd(&[libc::SIGCHLD]) else { return FAILED };
-    let Ok(events) = both(life, signals.as_fd()) else { return FAILED };
+    let opens = opened.as_ref().map(Opened::as_fd);
+    let Ok(events) = any([Some(life), Some(signals.as_fd()), opens]) else { return FAILED };
     loop {
         if let Some(one) = &mut supervisor {
             let summary = one.run(Some(events.as_fd()));
             for repository in &summary.repositories {
                 let executes = repository.executes.join(", ");
                 let path = repository.path.display();
-                say(life, MADE, &format!("{path}\0{executes}"));
+                say(life, MADE, format!("{path}\0{executes}").as_bytes());
             }
             // Where nobody is left who could call, it returns at once.
             if !is_ready(events.as_fd(), true) {
@@ -208,6 +267,17 @@ fn watch(program: Pid, life: BorrowedFd<'_>, mut supervisor: Option<Supervisor>)
             }
         } else if !is_ready(events.as_fd(), false) {
             return FAILED;
+        }
+        for path in opened.as_mut().map(Opened::next).unwrap_or_default() {
+            let denial = Denial {
+                kind: DenialKind::Masked,
+                call: "open".to_owned(),
+                path,
+                rule: "it is shown empty".to_owned(),
+                program: String::new(),
+                times: 1,
+            };
+            say(life, REFUSED, &denial.to_bytes());
         }
         while sys::next_signal(signals.as_fd()).is_some() {}
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -228,10 +298,10 @@ fn watch(program: Pid, life: BorrowedFd<'_>, mut supervisor: Option<Supervisor>)
     }
 }
 
-/// A descriptor that can be read when one of two can.
-fn both(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+/// A descriptor that can be read when one of several can.
+fn any(fds: [Option<BorrowedFd<'_>>; 3]) -> Result<OwnedFd, Errno> {
     let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    for fd in [one, other] {
+    for fd in fds.into_iter().flatten() {
         epoll::add(&events, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     }
     Ok(events)

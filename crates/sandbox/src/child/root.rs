@@ -17,7 +17,9 @@ use crate::view::{Held, Plan, Source};
 
 /// A folder that every system has, to put the new root on for a moment.
 const FOR_A_MOMENT: &CStr = c"/usr";
-const EMPTY_FILE: &CStr = c"run/wardkeep/empty";
+/// Most files in the new root, temporary ones included.
+const MOST_FILES: &CStr = c"1000000";
+const EMPTY_FILE: &CStr = c"run/wardkeep/confined";
 const EMPTY_FOLDER: &CStr = c"run/wardkeep/nothing";
 
 /// Replaces the root of this process, for good.
@@ -41,7 +43,7 @@ pub(super) fn change(set: &mut Set) -> Result<(), Failure> {
         let made = match &mount.source {
             Source::Old(_) => None,
             Source::Own => Some(clone_tree(root, &mount.target)),
-            Source::EmptyFile => Some(clone_tree(root, EMPTY_FILE)),
+            Source::EmptyFile(empty) => Some(clone_tree(root, empty)),
             Source::EmptyFolder => Some(clone_tree(root, EMPTY_FOLDER)),
         };
         let made = made.transpose().map_err(&failed)?;
@@ -84,6 +86,7 @@ fn new_root(size: &CStr) -> Result<OwnedFd, Errno> {
     let fs = rustix::mount::fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_set_string(&fs, c"mode", c"0755")?;
     rustix::mount::fsconfig_set_string(&fs, c"size", size)?;
+    rustix::mount::fsconfig_set_string(&fs, c"nr_inodes", MOST_FILES)?;
     rustix::mount::fsconfig_create(&fs)?;
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let root = rustix::mount::fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
@@ -193,10 +196,17 @@ fn mask_proc(root: BorrowedFd<'_>) -> Result<(), Errno> {
 fn guard(root: BorrowedFd<'_>, plan: &Plan) -> Result<(), Failure> {
     for (index, guarded) in plan.guarded.iter().enumerate() {
         let failed = Failure::at(Step::Names, index);
+        if guarded.held == Held::Link {
+            // Where it cannot be pinned, nothing else can be put in its place all the same.
+            let _ = pin(root, &guarded.path);
+            continue;
+        }
         let target = find(root, &guarded.path).map_err(&failed)?;
         let tree = match guarded.held {
-            Held::Pinned | Held::ReadOnly => clone_tree(target.as_fd(), c""),
-            Held::EmptyFile => clone_tree(root, EMPTY_FILE),
+            Held::Pinned | Held::ReadOnly | Held::Link => clone_tree(target.as_fd(), c""),
+            Held::EmptyFile => {
+                guarded.empty.as_deref().map_or(Err(Errno::NOENT), |empty| clone_tree(root, empty))
+            }
             Held::EmptyFolder => clone_tree(root, EMPTY_FOLDER),
         };
         let tree = tree.map_err(&failed)?;
@@ -205,6 +215,16 @@ fn guard(root: BorrowedFd<'_>, plan: &Plan) -> Result<(), Failure> {
         attach(&tree, target.as_fd()).map_err(&failed)?;
     }
     Ok(())
+}
+
+/// Holds a link in its place, by mounting it on itself.
+fn pin(root: BorrowedFd<'_>, path: &CStr) -> Result<(), Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let link = rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)?;
+    let tree = clone_tree(link.as_fd(), c"")?;
+    sys::set_mount(tree.as_fd(), READ_ONLY | NO_SUID | NO_DEV, false)?;
+    attach(&tree, link.as_fd())
 }
 
 /// Makes the new root the only one.

@@ -17,6 +17,11 @@ const SET_FLAGS: c_ulong = 0x4008_2104;
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`
 const SYNC_WAKE_UP: u64 = 1;
 
+/// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`
+const CONTINUE: u32 = 1;
+/// `SECCOMP_ADDFD_FLAG_SEND`
+const ADD_AND_SEND: u32 = 1 << 1;
+
 /// A call that waits for an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
@@ -115,17 +120,25 @@ pub(super) fn answer(
     done(unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const response) }).map(drop)
 }
 
-/// Gives the caller a descriptor, and answers with its number when ours is closed: a program that was
-/// written could not be run while anybody has it open for writing.
+/// Has the kernel carry out the call itself. Only for what takes numbers and points to nothing.
+pub(super) fn go_on(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
+    let response = Response { id, value: 0, error: 0, flags: CONTINUE };
+    // SAFETY: the response is of the kernel's own layout and outlives the call.
+    done(unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const response) }).map(drop)
+}
+
+/// Gives the caller a descriptor, and answers with its number. With `late`, only when ours is closed: a
+/// program that was written could not be run while anybody has it open for writing. Else it is done in one.
 pub(super) fn answer_with(
     listener: BorrowedFd<'_>,
     id: u64,
     descriptor: OwnedFd,
     close_on_exec: bool,
+    late: bool,
 ) -> io::Result<()> {
     let add = AddFd {
         id,
-        flags: 0,
+        flags: if late { 0 } else { ADD_AND_SEND },
         source: u32::try_from(descriptor.as_raw_fd()).map_err(|_| io::ErrorKind::InvalidInput)?,
         target: 0,
         target_flags: if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 },
@@ -133,7 +146,7 @@ pub(super) fn answer_with(
     // SAFETY: the request is of the kernel's own layout and outlives the call.
     let number = done(unsafe { libc::ioctl(listener.as_raw_fd(), ADD_FD as _, &raw const add) })?;
     drop(descriptor);
-    answer(listener, id, Ok(number.into()))
+    if late { answer(listener, id, Ok(number.into())) } else { Ok(()) }
 }
 
 /// Has the kernel switch straight to whoever is answered, where it can.
@@ -198,6 +211,11 @@ pub(super) fn name(number: c_long) -> &'static str {
         libc::SYS_linkat => "link",
         libc::SYS_symlinkat => "symlink",
         libc::SYS_bind => "bind",
+        libc::SYS_unlinkat => "remove",
+        libc::SYS_truncate => "truncate",
+        libc::SYS_umask => "umask",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_unlink | libc::SYS_rmdir => "remove",
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open | libc::SYS_creat => "open",
         #[cfg(target_arch = "x86_64")]

@@ -1,19 +1,19 @@
 //! The calls that make names, other than opening.
 
-use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, linkat, mkdirat, mknodat, openat,
-    openat2, renameat_with, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, linkat, mkdirat, mknodat, openat, openat2,
+    renameat_with, statat, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{PidfdGetfdFlags, fchdir, pidfd_getfd, umask};
 
 use super::abi;
+use super::bare;
 use super::caller::Caller;
 use super::check::Deed;
-use super::git;
+use super::git::{self, Part};
 use super::place::{Place, path_buf, real_path};
 use super::supervisor::{Done, Stop, Supervisor};
 
@@ -23,7 +23,12 @@ const UNIX: u16 = 1;
 const ADDRESS: usize = 128;
 
 impl Supervisor {
-    fn place(&self, caller: &Caller<'_>, descriptor: u32, path: usize) -> Result<Place, Stop> {
+    pub(super) fn place(
+        &self,
+        caller: &Caller<'_>,
+        descriptor: u32,
+        path: usize,
+    ) -> Result<Place, Stop> {
         let path = caller.text(path)?;
         let anchor = caller.anchor(descriptor, &path)?;
         caller.is_there()?;
@@ -50,7 +55,7 @@ impl Supervisor {
         // Programs that make all of a path ask for what is there again and again.
         Self::is_taken(&place)?;
         self.check(&place, Deed::Directory)?;
-        let mask = caller.status()?.umask;
+        let mask = self.umask(caller)?;
         caller.is_there()?;
         let _ = umask(mask);
         mkdirat(&place.parent, &place.name, Mode::from_raw_mode(mode & 0o7777))?;
@@ -73,7 +78,7 @@ impl Supervisor {
         device: u64,
     ) -> Result<Done, Stop> {
         let place = self.place(caller, descriptor, path)?;
-        let mask = caller.status()?.umask;
+        let mask = self.umask(caller)?;
         caller.is_there()?;
         let place = place.named(Errno::EXIST)?;
         Self::is_taken(&place)?;
@@ -109,7 +114,7 @@ impl Supervisor {
         if place.slash {
             return Err(Errno::NOENT.into());
         }
-        self.check(&place, Deed::Other)?;
+        self.check(&place, Deed::Link)?;
         symlinkat(&target, &place.parent, &place.name)?;
         Ok(Done::Value(0))
     }
@@ -170,14 +175,15 @@ impl Supervisor {
             let name = std::ffi::CString::new(&path[end..]).map_err(|_| Errno::INVAL)?;
             let above = path[..end.max(1)].to_vec();
             let source = Place { parent, path: above, name, slash: false, is_proc: false };
-            self.check_source(&source)?;
+            self.check_source(&source, FileType::from_raw_mode(found.st_mode))?;
         }
         let place = self.place(caller, to.0, to.1)?.named(Errno::EXIST)?;
         Self::is_taken(&place)?;
         if place.slash {
             return Err(Errno::NOENT.into());
         }
-        self.check(&place, Deed::Other)?;
+        let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
+        self.check(&place, if is_link { Deed::Link } else { Deed::Other })?;
         let name = file.as_raw_fd().to_string();
         linkat(&self.own, name, &place.parent, &place.name, AtFlags::SYMLINK_FOLLOW)?;
         Ok(Done::Value(0))
@@ -198,10 +204,11 @@ impl Supervisor {
                 .map(|found| FileType::from_raw_mode(found.st_mode))
         };
         let kind = kind_of(&source)?;
-        self.check_source(&source)?;
-        if flags.contains(RenameFlags::EXCHANGE) {
+        self.check_source(&source, kind)?;
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        if exchange {
             let other = kind_of(&target)?;
-            self.check_source(&target)?;
+            self.check_source(&target, other)?;
             self.check_moved(&target, &source, other)?;
         }
         let copied = self.check_moved(&source, &target, kind)?;
@@ -209,7 +216,8 @@ impl Supervisor {
             if !flags.is_empty() {
                 return Err(Errno::INVAL.into());
             }
-            self.replace_settings(&source, &target, &text)?;
+            let (from, to) = (source.name.as_bytes(), target.name.as_bytes());
+            bare::replace(&source.parent, from, &target.parent, to, &text)?;
             return Ok(Done::Value(0));
         }
         let slashes = |place: &Place| if place.slash { "/" } else { "" };
@@ -220,70 +228,57 @@ impl Supervisor {
         } else {
             renameat_with(&source.parent, &source.name, &target.parent, &target.name, flags)?;
         }
+        self.has_moved(&source.full(), &target.full(), exchange);
         Ok(Done::Value(0))
     }
 
-    /// Whether something may be moved to a place. Where it becomes the settings of git: what they say,
-    /// which was looked at and is to be written anew.
+    /// Whether something may be moved to a place. Where it becomes something that git obeys: what it
+    /// says, which was looked at and is to be written anew.
     fn check_moved(
         &mut self,
         source: &Place,
         target: &Place,
         kind: FileType,
     ) -> Result<Option<Vec<u8>>, Stop> {
-        match kind {
-            FileType::Directory => {
-                self.check(target, Deed::Moved)?;
+        let deed = Deed::of_moved(kind);
+        self.check(target, deed)?;
+        match deed {
+            Deed::Moved => {
                 self.check_children(source, target)?;
                 return Ok(None);
             }
-            FileType::RegularFile => self.check(target, Deed::File)?,
-            _ => self.check(target, Deed::Other)?,
+            Deed::File => {}
+            _ => return Ok(None),
         }
         let path = target.full();
         if self.names.is_free(&path) {
             return Ok(None);
         }
-        let parts: Vec<&[u8]> =
-            super::names::parts_of(&path).skip(self.names.above(&path)).collect();
-        if git::part(&parts, true).0 != git::Part::Config {
-            return Ok(None);
-        }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&source.parent, &source.name, flags, Mode::empty())?;
-        let mut text = Vec::new();
-        std::fs::File::from(file)
-            .take(git::MOST as u64 + 1)
-            .read_to_end(&mut text)
-            .map_err(|_| Errno::IO)?;
+        let name = target.name.as_bytes();
+        let is_settings = ["config", "config.worktree"]
+            .iter()
+            .any(|one| name.eq_ignore_ascii_case(one.as_bytes()));
+        let part = git::part(self.names.counted(&path).parts()).0;
         let refuse = |rule: String| Err(Stop::Refused(path_buf(&path), rule));
-        match git::executing(&text) {
-            Ok(keys) if keys.is_empty() => Ok(Some(text)),
-            Ok(keys) => refuse(format!("git's setting `{}` executes", keys[0])),
-            Err(why) => refuse(format!("git's settings cannot be read: {why}")),
+        match part {
+            Part::Todo => {
+                let text = bare::read(&source.parent, source.name.as_bytes())?;
+                match git::todo_executes(&text) {
+                    Ok(false) => Ok(Some(text)),
+                    Ok(true) => refuse("the rebase would execute something".into()),
+                    Err(why) => refuse(format!("what the rebase does cannot be read: {why}")),
+                }
+            }
+            Part::Config => {
+                let text = bare::read(&source.parent, source.name.as_bytes())?;
+                bare::executing_rule(&text).map_or(Ok(Some(text)), refuse)
+            }
+            Part::Outside if is_settings && bare::is_repository(&target.parent) => {
+                let text = bare::read(&source.parent, source.name.as_bytes())?;
+                bare::executing_rule(&text).map_or(Ok(Some(text)), refuse)
+            }
+            _ => Ok(None),
         }
-    }
-
-    /// Writes settings that were looked at to a file of our own, since others may still write to the
-    /// one that they came from.
-    fn replace_settings(&self, source: &Place, target: &Place, text: &[u8]) -> Result<(), Stop> {
-        let old = statat(&source.parent, &source.name, AtFlags::SYMLINK_NOFOLLOW)?;
-        // Every open for writing comes through here, so nobody can open it before it has its name.
-        let name = format!(".wardkeep-{}-{}", std::process::id(), old.st_ino);
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&target.parent, &name, flags, Mode::RUSR | Mode::WUSR)?;
-        let written = fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))
-            .and_then(|()| std::fs::File::from(file).write_all(text).map_err(|_| Errno::IO))
-            .and_then(|()| {
-                let none = RenameFlags::empty();
-                renameat_with(&target.parent, &name, &target.parent, &target.name, none)
-            });
-        if let Err(error) = written {
-            let _ = unlinkat(&target.parent, &name, AtFlags::empty());
-            return Err(error.into());
-        }
-        Ok(unlinkat(&source.parent, &source.name, AtFlags::empty())?)
     }
 
     pub(super) fn bind(&mut self, caller: &Caller<'_>) -> Result<Done, Stop> {

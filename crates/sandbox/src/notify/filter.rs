@@ -11,6 +11,7 @@ use rustix::net::{
 };
 
 use super::abi;
+use crate::filter as deny;
 
 #[cfg(target_arch = "x86_64")]
 const ARCH: u32 = 0xC000_003E;
@@ -47,6 +48,17 @@ const TOLD: &[libc::c_long] = &[
     libc::SYS_linkat,
     libc::SYS_symlinkat,
     libc::SYS_bind,
+    // Makes nothing, but says with which rights everything is made.
+    libc::SYS_umask,
+];
+/// Calls that take something away.
+const REMOVES: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    libc::SYS_unlinkat,
+    libc::SYS_truncate,
 ];
 /// Opens, each with the argument that holds its flags.
 const OPENS: &[(libc::c_long, u32)] = &[
@@ -57,6 +69,38 @@ const OPENS: &[(libc::c_long, u32)] = &[
 /// What hides its flags from a filter, or goes around one. Programs know kernels that have none of it.
 const ABSENT: &[libc::c_long] =
     &[libc::SYS_openat2, libc::SYS_io_uring_setup, libc::SYS_open_by_handle_at];
+
+/// Calls that look for something, each with the argument that holds its path, and the one before it, if it
+/// is a directory to start from.
+pub(super) const LOOKS: &[(libc::c_long, usize, bool)] = &[
+    (libc::SYS_newfstatat, 1, true),
+    (libc::SYS_statx, 1, true),
+    (libc::SYS_faccessat, 1, true),
+    (libc::SYS_faccessat2, 1, true),
+    (libc::SYS_readlinkat, 1, true),
+    (libc::SYS_execve, 0, false),
+    (libc::SYS_execveat, 1, true),
+    (libc::SYS_chdir, 0, false),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_stat, 0, false),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_lstat, 0, false),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_access, 0, false),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_readlink, 0, false),
+];
+
+/// What is told besides calls that make names and opens that can change a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Calls that take names away: what existed before is held by nothing else.
+    pub(crate) removing: bool,
+    /// Calls that nobody needs: no other filter denies them.
+    pub(crate) denied: bool,
+    /// Calls that look for something.
+    pub(crate) looking: bool,
+}
 
 /// A filter, ready to be installed. Installing allocates nothing, so that it may follow a fork.
 #[derive(Debug, Clone)]
@@ -71,20 +115,14 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Every call that makes a name, and every open that can change a file.
+    /// Every call that makes a name or takes one away, and every open that can change a file.
     #[must_use]
     pub fn new() -> Self {
-        Self::of(MAKES | WRITES)
+        Self::of(Told { removing: true, ..Told::default() })
     }
 
-    /// Only calls that make names: what existed before has to be protected by something else, and so
-    /// have the settings of new repositories.
-    #[must_use]
-    pub fn of_creating_calls() -> Self {
-        Self::of(MAKES & !(libc::O_TRUNC as u32))
-    }
-
-    fn of(flags: u32) -> Self {
+    /// What is told, by what else there is.
+    pub(crate) fn of(told: Told) -> Self {
         let mut program = vec![load(4), if_equal(ARCH, 0, 1), jump(1), give(absent()), load(0)];
         #[cfg(target_arch = "x86_64")]
         program.extend([
@@ -94,19 +132,37 @@ impl Filter {
         for number in ABSENT {
             program.extend([if_equal(call(*number), 0, 1), give(absent())]);
         }
-        for number in TOLD {
+        let removing = if told.removing { REMOVES } else { &[] };
+        let looking: Vec<_> =
+            if told.looking { LOOKS.iter().map(|look| look.0).collect() } else { Vec::new() };
+        let denied: Vec<_> = if told.denied { deny::denied().collect() } else { Vec::new() };
+        for number in TOLD.iter().chain(removing).chain(&looking).chain(&denied) {
             program.extend([if_equal(call(*number), 0, 1), give(libc::SECCOMP_RET_USER_NOTIF)]);
         }
+        let any_bit =
+            |yes, no, bits| filter(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, yes, no, bits);
         for (number, argument) in OPENS {
+            program.push(if_equal(call(*number), 0, if told.looking { 1 } else { 5 }));
+            if told.looking {
+                program.push(give(libc::SECCOMP_RET_USER_NOTIF));
+                continue;
+            }
             program.extend([
-                if_equal(call(*number), 0, 5),
                 // The lower half of an argument; the kernel takes no more of these flags.
                 load(16 + 8 * argument),
                 // A descriptor that only names something makes nothing, whatever else is asked for.
-                filter(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 2, 0, libc::O_PATH as u32),
-                filter(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, flags),
+                any_bit(2, 0, libc::O_PATH as u32),
+                any_bit(0, 1, MAKES | WRITES),
                 give(libc::SECCOMP_RET_USER_NOTIF),
                 give(libc::SECCOMP_RET_ALLOW),
+            ]);
+        }
+        if told.denied {
+            program.extend([
+                if_equal(call(libc::SYS_clone), 0, 3),
+                load(16),
+                any_bit(0, 1, deny::NAMESPACES),
+                give(libc::SECCOMP_RET_USER_NOTIF),
             ]);
         }
         program.push(give(libc::SECCOMP_RET_ALLOW));

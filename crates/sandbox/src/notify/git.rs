@@ -1,13 +1,21 @@
 //! What git executes: where hooks lie, and which settings name a program.
 
-use super::names::same;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::names::same;
 
 /// More than any settings have.
 pub(super) const MOST: usize = 1 << 20;
 
+/// Hooks that are listed.
+const MOST_HOOKS: usize = 256;
+
 /// What a path is to git, the worse the later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// Nothing.
     Outside,
     /// Something below `.git` that executes nothing.
@@ -16,6 +24,8 @@ pub(super) enum Part {
     Itself,
     /// The folder of hooks.
     Hooks,
+    /// What a rebase does next.
+    Todo,
     /// Where a worktree finds the repository it is of.
     Worktree,
     /// Settings.
@@ -28,45 +38,49 @@ pub(super) enum Part {
 
 /// What a path is to git, the worst if it could be several things, and which of its parts is the `.git`
 /// that makes it so.
-pub(super) fn part(parts: &[&[u8]], fold: bool) -> (Part, usize) {
-    let folders = parts.iter().enumerate().filter(|(_, part)| same(b".git", part, fold));
-    let found = folders.map(|(at, _)| (below(&parts[at + 1..], fold), at));
+pub(crate) fn part(parts: &[&[u8]]) -> (Part, usize) {
+    let folders = parts.iter().enumerate().filter(|(_, part)| same(part, b".git"));
+    let found = folders.map(|(at, _)| (below(&parts[at + 1..]), at));
     // Of the same kind the first one counts.
     found.rev().max_by_key(|(part, _)| *part).unwrap_or((Part::Outside, 0))
 }
 
+fn is(part: &[u8], name: &str) -> bool {
+    same(part, name.as_bytes())
+}
+
 /// What lies below a `.git`.
-fn below(mut rest: &[&[u8]], fold: bool) -> Part {
-    let is = |part: &[u8], name: &str| same(name.as_bytes(), part, fold);
-    if rest.is_empty() {
-        return Part::Itself;
+fn below(rest: &[&[u8]]) -> Part {
+    let Some(first) = rest.first() else { return Part::Itself };
+    if !is(first, "modules") && !is(first, "worktrees") {
+        return in_folder(rest, false);
     }
-    let mut worktree = false;
-    while let Some(first) = rest.first() {
-        if is(first, "worktrees") {
-            rest = rest.get(2..).unwrap_or_default();
-            worktree = true;
-        } else if is(first, "modules") {
-            // A submodule's name may have several parts.
-            let next = rest.iter().skip(1).position(|part| KNOWN.iter().any(|name| is(part, name)));
-            rest = next.map_or(&[][..], |next| &rest[next + 1..]);
-            worktree = false;
-        } else {
-            break;
-        }
-    }
+    // A submodule's name may have several parts, and be that of anything in a folder of git. So each part
+    // may be where its folder begins.
+    let worktree = is(first, "worktrees");
+    let each = (2..rest.len()).map(|from| in_folder(&rest[from..], worktree && from == 2));
+    each.max().unwrap_or(Part::Inside)
+}
+
+/// What lies in a folder of git.
+fn in_folder(rest: &[&[u8]], worktree: bool) -> Part {
     match rest {
         [one] if is(one, "hooks") => Part::Hooks,
         [first, ..] if is(first, "hooks") => Part::Hook,
         [one] if is(one, "config") || is(one, "config.worktree") => Part::Config,
         [one] if is(one, "commondir") && worktree => Part::Worktree,
         [one] if is(one, "commondir") => Part::Elsewhere,
+        [.., one] if is(one, "git-rebase-todo") => Part::Todo,
         _ => Part::Inside,
     }
 }
 
-/// What lies in a folder of git.
-const KNOWN: [&str; 10] = [
+/// Whether git looks for something of this name in its folder. It makes others for a moment.
+pub(super) fn is_known(name: &[u8]) -> bool {
+    KNOWN.iter().any(|known| is(name, known))
+}
+
+const KNOWN: [&str; 16] = [
     "commondir",
     "hooks",
     "config",
@@ -77,7 +91,33 @@ const KNOWN: [&str; 10] = [
     "info",
     "worktrees",
     "modules",
+    "HEAD",
+    "packed-refs",
+    "index",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
 ];
+
+/// Whether a directory of this name below `.git` steers what git does.
+pub(super) fn is_steering(name: &[u8]) -> bool {
+    const STEERING: [&str; 7] =
+        ["modules", "worktrees", "hooks", "info", "rebase-merge", "rebase-apply", "sequencer"];
+    STEERING.iter().any(|known| is(name, known))
+}
+
+/// Whether what a rebase does next executes something, or why that cannot be read.
+pub(super) fn todo_executes(text: &[u8]) -> Result<bool, &'static str> {
+    if text.len() > MOST {
+        return Err("too large");
+    }
+    let mut lines = text.split(|byte| *byte == b'\n');
+    Ok(lines.any(|line| {
+        let line = line.trim_ascii_start();
+        let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        matches!(&line[..end], b"exec" | b"x")
+    }))
+}
 
 /// Whether git would run a hook of this name.
 pub(super) fn is_live_hook(name: &[u8]) -> bool {
@@ -149,6 +189,36 @@ const HARMLESS: &[&str] =
 
 /// The settings in a file that execute something, or why it cannot be read.
 pub(super) fn executing(text: &[u8]) -> Result<Vec<String>, &'static str> {
+    let all = settings(text)?.into_iter();
+    let found = all.filter(|one| executes(&one.section, &one.key, &one.value));
+    Ok(found.map(|one| format!("{}.{}", one.section, one.key)).collect())
+}
+
+/// Where the settings of the repository in `folder` have git look for hooks, and for more settings; paths as
+/// they are written there, from `work` and from the folder.
+pub(crate) fn leads_to(text: &[u8], folder: &Path, work: &Path) -> Vec<PathBuf> {
+    let all = settings(text).unwrap_or_default().into_iter();
+    // An empty one switches it off.
+    let all = all.filter(|one| !one.value.is_empty());
+    let path = |one: Setting| {
+        let name = one.section.split('.').next().unwrap_or_default();
+        match (name, one.key.as_str()) {
+            ("core", "hookspath") => Some(work.join(one.value)),
+            ("include" | "includeif", "path") => Some(folder.join(one.value)),
+            _ => None,
+        }
+    };
+    all.filter_map(path).collect()
+}
+
+/// One setting: its section in lower case, with its subsection behind a dot; its key in lower case.
+struct Setting {
+    section: String,
+    key: String,
+    value: String,
+}
+
+fn settings(text: &[u8]) -> Result<Vec<Setting>, &'static str> {
     if text.len() > MOST {
         return Err("too large");
     }
@@ -178,9 +248,7 @@ pub(super) fn executing(text: &[u8]) -> Result<Vec<String>, &'static str> {
                     // A comment after a key without a value.
                     Some(_) => return Err("not in the form of git's settings"),
                 };
-                if executes(&section, &key, &value) {
-                    found.push(format!("{section}.{key}"));
-                }
+                found.push(Setting { section: section.clone(), key, value });
             }
             _ => return Err("not in the form of git's settings"),
         }
@@ -280,13 +348,50 @@ fn is_command(address: &str) -> bool {
         || address.contains("--")
 }
 
+/// What git would execute in a repository as it is now.
+pub(super) fn executing_in(repository: &Path) -> Vec<String> {
+    let mut folder = repository.join(".git");
+    if !folder.exists() {
+        repository.clone_into(&mut folder);
+    }
+    let read = |path: &Path| -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = std::fs::File::from(openat(CWD, path, flags, Mode::empty())?);
+        let mut text = Vec::new();
+        file.take(MOST as u64 + 1).read_to_end(&mut text)?;
+        Ok(text)
+    };
+    let mut found = Vec::new();
+    if folder.is_file() {
+        let text = read(&folder).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let target = text.strip_prefix("gitdir: ").unwrap_or_default().trim();
+        folder = repository.join(target);
+        let common = read(&folder.join("commondir")).unwrap_or_default();
+        folder = folder.join(String::from_utf8_lossy(&common).trim());
+        found.push(format!("its settings lie in {}", folder.display()));
+    }
+    for name in ["config", "config.worktree"] {
+        match read(&folder.join(name)).map(|text| executing(&text)) {
+            Ok(Ok(keys)) => found.extend(keys),
+            Ok(Err(why)) => found.push(format!("{name}: {why}")),
+            Err(_) => {}
+        }
+    }
+    let hooks = std::fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
+    let live =
+        hooks.take(MOST_HOOKS).filter(|hook| is_live_hook(hook.file_name().as_encoded_bytes()));
+    found.extend(live.map(|hook| format!("hooks/{}", hook.file_name().to_string_lossy())));
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn of(path: &str) -> Part {
         let parts: Vec<&[u8]> = super::super::names::parts_of(path.as_bytes()).collect();
-        part(&parts, false).0
+        part(&parts).0
     }
 
     #[test]
@@ -303,7 +408,18 @@ mod tests {
         assert_eq!(of(".git/commondir"), Part::Elsewhere);
         assert_eq!(of(".git/modules/a/commondir"), Part::Elsewhere);
         assert_eq!(of(".git/worktrees/w/commondir"), Part::Worktree);
-        assert_eq!(of(".git/modules/a/refs/heads/hooks/x"), Part::Inside);
+        assert_eq!(of(".git/modules/a/refs/heads/x"), Part::Inside);
+        // It could be a submodule `a/refs/heads` as well.
+        assert_eq!(of(".git/modules/a/refs/heads/hooks/x"), Part::Hook);
+        assert_eq!(of(".git/modules/refs/config"), Part::Config);
+        assert_eq!(of(".git/modules/refs/hooks/x"), Part::Hook);
+        assert_eq!(of(".git/modules/a/modules/objects/config"), Part::Config);
+        assert_eq!(of(".git/worktrees/w/modules/refs/hooks"), Part::Hooks);
+        assert_eq!(of(".git/worktrees/hooks/HEAD"), Part::Inside);
+        assert_eq!(of(".git/modules/config"), Part::Inside);
+        assert_eq!(of(".GIT/Hooks/x"), Part::Hook);
+        assert_eq!(of(".git/rebase-merge/git-rebase-todo"), Part::Todo);
+        assert_eq!(of(".git/worktrees/w/rebase-merge/git-rebase-todo"), Part::Todo);
         assert_eq!(of(".git/config.lock"), Part::Inside);
         assert_eq!(of("src/config"), Part::Outside);
         assert_eq!(of("a/.git/x/.git/hooks/y"), Part::Hook);
@@ -342,6 +458,25 @@ mod tests {
                 found.as_ref().is_ok_and(|keys| keys.iter().any(|one| one == key)),
                 "{text}: {found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn where_hooks_and_more_settings_are_is_known() {
+        let text =
+            b"[core]\n hooksPath = tools/hooks\n[include]\n path = ../more\n[user]\n name = path\n";
+        let found = leads_to(text, Path::new("/w/.git"), Path::new("/w"));
+        assert_eq!(found, [Path::new("/w/tools/hooks"), Path::new("/w/.git/../more")]);
+        assert!(leads_to(b"[core", Path::new("/"), Path::new("/")).is_empty());
+    }
+
+    #[test]
+    fn a_rebase_that_executes_is_known() {
+        for text in ["exec a", "pick 1\n\t x a", "x\ta", "exec"] {
+            assert_eq!(todo_executes(text.as_bytes()), Ok(true), "{text:?}");
+        }
+        for text in ["", "pick 1 exec a", "# exec a", "executive", "label x"] {
+            assert_eq!(todo_executes(text.as_bytes()), Ok(false), "{text:?}");
         }
     }
 

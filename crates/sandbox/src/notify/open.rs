@@ -1,7 +1,7 @@
 //! Opening a file for a caller.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{
@@ -11,7 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::caller::Caller;
-use super::check::{Deed, folds};
+use super::check::Deed;
 use super::place::{Place, is_proc, real_path};
 use super::supervisor::{Done, Stop, Supervisor, Waiting};
 
@@ -87,7 +87,7 @@ impl Supervisor {
         let mut path = caller.text(path)?;
         let mut anchor = caller.anchor(descriptor, &path)?;
         let makes = flags.intersects(OFlags::CREATE | OFlags::TMPFILE);
-        let umask = if makes { caller.status()?.umask } else { Mode::empty() };
+        let umask = if makes { self.umask(caller)? } else { Mode::empty() };
         caller.is_there()?;
         let asked = Asked { flags, mode: Mode::from_raw_mode(mode & 0o7777), umask };
         if flags.contains(OFlags::TMPFILE) {
@@ -249,7 +249,7 @@ impl Supervisor {
             FileType::Symlink => return Err(Errno::LOOP.into()),
             FileType::RegularFile if asked.changes() && found.st_nlink > 0 => {
                 let path = real_path(self.own.as_fd(), &file)?;
-                self.check_path(&path, Deed::Write, folds(file.as_fd()))?;
+                self.check_path(&path, Deed::Write)?;
             }
             FileType::CharacterDevice => {
                 let device = (rustix::fs::major(found.st_rdev), rustix::fs::minor(found.st_rdev));

@@ -5,20 +5,26 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, openat};
+use rustix::fs::{CWD, Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, openat};
 use rustix::io::Errno;
 
 use super::abi::{self, Call};
 use super::caller::{Caller, root_of};
-use super::names::Names;
+use super::masks::Masks;
+use super::names::{Names, bytes, is_below};
 use super::place::{Place, path_buf};
+use super::pulse::Pulse;
 use super::{NewRepository, Refusal, Summary, git};
+use crate::denial::DenialKind;
+use crate::filter::name_of_denied;
 
 /// Directories that are remembered as new; those beyond count as old ones.
 const MOST_MADE: usize = 1 << 20;
+/// Protected names that are let through; those beyond are refused.
+const MOST_GRANTED: usize = 1 << 16;
 /// Repositories that are listed, and names of each.
 const MOST_LISTED: usize = 256;
 /// Callers that may wait for someone to read from their pipes.
@@ -35,6 +41,8 @@ pub(super) enum Stop {
     Error(Errno),
     /// A name that must not come into being, and what speaks against it.
     Refused(PathBuf, String),
+    /// A call that nobody may make.
+    Denied(&'static str),
 }
 
 impl From<Errno> for Stop {
@@ -52,6 +60,8 @@ pub(super) enum Done {
     File(OwnedFd, bool),
     /// Something, as soon as it can be had.
     Later(Waiting),
+    /// What the kernel gives: the call points to nothing that could change.
+    Continue,
 }
 
 /// A caller that waits for someone to read from a pipe.
@@ -74,10 +84,17 @@ pub struct Supervisor {
     pub(super) own: OwnedFd,
     /// `/`.
     pub(super) home: Arc<OwnedFd>,
-    root: (u32, u32, u64, u64),
+    root: Option<(u32, u32, u64, u64)>,
+    /// What was read of callers a moment ago.
+    masks: Masks,
     /// Directories, and `.git` files, that came into being in this run: device and inode.
     pub(super) made: HashSet<(u64, u64)>,
     repositories: BTreeMap<PathBuf, BTreeSet<String>>,
+    /// Protected names that were let through for the repository they are in, by their real paths.
+    grants: BTreeSet<PathBuf>,
+    /// Whether calls that only look for something are told, too.
+    pub(super) learns: bool,
+    pulse: Arc<Pulse>,
     waiting: Vec<Waiting>,
     summary: Summary,
 }
@@ -116,12 +133,36 @@ impl Supervisor {
             proc: Arc::new(proc),
             own,
             home: Arc::new(home),
-            root,
+            root: Some(root),
+            masks: Masks::default(),
             made: HashSet::new(),
             repositories: BTreeMap::new(),
+            grants: BTreeSet::new(),
+            learns: false,
+            pulse: Arc::new(Pulse::new()),
             waiting: Vec::new(),
             summary: Summary::default(),
         })
+    }
+
+    /// Spares a look at each caller's root directory: for where no caller can have another, since something
+    /// else forbids `chroot`, `pivot_root`, `unshare` and `setns`.
+    #[must_use]
+    pub fn with_one_root(mut self) -> Self {
+        self.root = None;
+        self
+    }
+
+    /// Tells of what is looked for and not found, as well.
+    #[must_use]
+    pub(crate) fn that_learns(mut self, learns: bool) -> Self {
+        self.learns = learns;
+        self
+    }
+
+    /// Tells another thread whether it is stuck in a call.
+    pub(crate) fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.pulse)
     }
 
     /// Keeps other processes of the same user from looking into this one. For a process that does
@@ -177,13 +218,17 @@ impl Supervisor {
 
     fn handle(&mut self, call: &Call) {
         self.summary.calls += 1;
+        self.pulse.begin();
         let done = self.carry_out(call);
+        self.pulse.end();
         let listener = self.listener.as_fd();
         // An answer that fails is one to a caller that has gone.
         let _ = match done {
             Ok(Done::Value(value)) => abi::answer(listener, call.id, Ok(value)),
+            Ok(Done::Continue) => abi::go_on(listener, call.id),
             Ok(Done::File(file, close)) => {
-                abi::answer_with(listener, call.id, file, close).or_else(|error| {
+                let late = may_be_executed(&file);
+                abi::answer_with(listener, call.id, file, close, late).or_else(|error| {
                     // Too many open files is the caller's own trouble.
                     abi::answer(listener, call.id, Err(error.raw_os_error().unwrap_or(libc::EIO)))
                 })
@@ -197,13 +242,27 @@ impl Supervisor {
             Err(Stop::Error(error)) => abi::answer(listener, call.id, Err(error.raw_os_error())),
             Err(Stop::Refused(path, rule)) => {
                 self.summary.refused += 1;
-                let comm = self.caller(call).comm();
-                let name = abi::name(call.number);
-                let refusal = Refusal { call: name, path, rule, pid: call.pid, comm };
-                (self.on_refusal)(&refusal);
+                self.tell(call, DenialKind::Name, abi::name(call.number), path, rule);
                 abi::answer(self.listener.as_fd(), call.id, Err(libc::EACCES))
             }
+            Err(Stop::Denied(name)) => {
+                let rule = "no program needs it inside".to_owned();
+                self.tell(call, DenialKind::Call, name, PathBuf::new(), rule);
+                abi::answer(self.listener.as_fd(), call.id, Err(libc::EPERM))
+            }
         };
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        of: &Call,
+        kind: DenialKind,
+        call: &'static str,
+        path: PathBuf,
+        rule: String,
+    ) {
+        let comm = self.caller(of).comm();
+        (self.on_refusal)(&Refusal { kind, call, path, rule, pid: of.pid, comm });
     }
 
     fn caller<'a>(&self, call: &'a Call) -> Caller<'a> {
@@ -222,6 +281,9 @@ impl Supervisor {
         let (a, number) = (&caller, |at: usize| caller.number(at));
         let flags = |at: usize| OFlags::from_bits_retain(caller.number(at));
         match call.number {
+            libc::SYS_openat if self.only_looks(flags(2)) => self.look_at(a, number(0), 1, "open"),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open if self.only_looks(flags(1)) => self.look_at(a, HERE, 0, "open"),
             libc::SYS_openat => self.open(a, number(0), 1, flags(2), number(3)),
             libc::SYS_mkdirat => self.make_directory(a, number(0), 1, number(2)),
             libc::SYS_mknodat => self.make_node(a, number(0), 1, number(2), number(3).into()),
@@ -230,6 +292,16 @@ impl Supervisor {
             libc::SYS_linkat => self.make_link(a, (number(0), 1), (number(2), 3), number(4)),
             libc::SYS_symlinkat => self.make_symlink(a, 0, number(1), 2),
             libc::SYS_bind => self.bind(a),
+            libc::SYS_unlinkat => self.remove(a, number(0), 1, number(2)),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_unlink => self.remove(a, HERE, 0, 0),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rmdir => self.remove(a, HERE, 0, libc::AT_REMOVEDIR.cast_unsigned()),
+            libc::SYS_truncate => self.truncate(a),
+            libc::SYS_umask => {
+                self.masks.change();
+                Ok(Done::Continue)
+            }
             #[cfg(target_arch = "x86_64")]
             libc::SYS_open => self.open(a, HERE, 0, flags(1), number(2)),
             #[cfg(target_arch = "x86_64")]
@@ -247,8 +319,24 @@ impl Supervisor {
             libc::SYS_link => self.make_link(a, (HERE, 0), (HERE, 1), 0),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_symlink => self.make_symlink(a, 0, HERE, 1),
-            _ => Err(Errno::NOSYS.into()),
+            other => match name_of_denied(other) {
+                Some(name) => Err(Stop::Denied(name)),
+                None if self.learns => self.look(a, other),
+                None => Err(Errno::NOSYS.into()),
+            },
         }
+    }
+
+    /// The umask of a caller.
+    pub(super) fn umask(&mut self, caller: &Caller<'_>) -> Result<Mode, Stop> {
+        let now = Instant::now();
+        if let Some(mask) = self.masks.of(caller.call.pid, now) {
+            return Ok(mask);
+        }
+        let mask = caller.status()?.umask;
+        caller.is_there()?;
+        self.masks.remember(caller.call.pid, mask, now);
+        Ok(mask)
     }
 
     /// Answers callers whose pipes someone reads from by now.
@@ -271,7 +359,7 @@ impl Supervisor {
                     Ok(())
                 }
                 Err(error) => abi::answer(listener, one.id, Err(error.raw_os_error())),
-                Ok(file) => abi::answer_with(listener, one.id, file, one.close_on_exec),
+                Ok(file) => abi::answer_with(listener, one.id, file, one.close_on_exec, true),
             };
         }
     }
@@ -303,56 +391,65 @@ impl Supervisor {
         }
     }
 
+    /// Remembers a protected name that is let through.
+    pub(super) fn grant(&mut self, path: PathBuf) -> bool {
+        if self.grants.len() >= MOST_GRANTED {
+            return self.grants.contains(&path);
+        }
+        self.grants.insert(path);
+        true
+    }
+
+    /// Protected names that were let through at a real path, or below it.
+    pub(super) fn grants_below(&self, path: &[u8]) -> impl Iterator<Item = &PathBuf> {
+        self.grants.iter().filter(move |granted| is_below(bytes(granted), path))
+    }
+
+    /// Whether a real path is a protected name that was let through, or lies below one.
+    pub(super) fn is_granted(&self, path: &[u8]) -> bool {
+        self.grants.iter().any(|granted| is_below(path, bytes(granted)))
+    }
+
+    /// What was remembered by its path is somewhere else now.
+    pub(super) fn has_moved(&mut self, from: &[u8], to: &[u8], exchange: bool) {
+        if self.grants.is_empty() && self.repositories.is_empty() {
+            return;
+        }
+        let moved = |path: &Path| {
+            let (from, to) = match (is_below(bytes(path), from), is_below(bytes(path), to)) {
+                (true, _) => (from, to),
+                (_, true) if exchange => (to, from),
+                _ => return path.to_owned(),
+            };
+            path_buf(&[to, &bytes(path)[from.len()..]].concat())
+        };
+        // A name that was itself moved has been judged by its new name.
+        let grants = std::mem::take(&mut self.grants);
+        let grants = grants.iter().filter(|path| exchange || bytes(path) != from);
+        self.grants = grants.map(|path| moved(path)).collect();
+        for (path, names) in std::mem::take(&mut self.repositories) {
+            self.repositories.entry(moved(&path)).or_default().extend(names);
+        }
+    }
+
     fn new_repositories(&self) -> Vec<NewRepository> {
-        let there = self
-            .repositories
-            .iter()
-            .filter(|(path, _)| path.join(".git").exists() || path.join("HEAD").exists());
+        let there = self.repositories.iter().filter(|(path, _)| {
+            let mut left = self.grants_below(bytes(path));
+            path.join(".git").exists()
+                || path.join("HEAD").exists()
+                || left.any(|granted| granted.symlink_metadata().is_ok())
+        });
         there
             .map(|(path, names)| NewRepository {
                 path: path.clone(),
                 holds: names.iter().cloned().collect(),
-                executes: executing_in(path),
+                executes: git::executing_in(path),
             })
             .collect()
     }
 }
 
-/// What git would execute in a repository as it is now.
-fn executing_in(repository: &Path) -> Vec<String> {
-    let mut folder = repository.join(".git");
-    if !folder.exists() {
-        repository.clone_into(&mut folder);
-    }
-    let read = |path: &Path| -> io::Result<Vec<u8>> {
-        use std::io::Read as _;
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = std::fs::File::from(openat(CWD, path, flags, Mode::empty())?);
-        let mut text = Vec::new();
-        file.take(git::MOST as u64 + 1).read_to_end(&mut text)?;
-        Ok(text)
-    };
-    let mut found = Vec::new();
-    if folder.is_file() {
-        let text = read(&folder).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let target = text.strip_prefix("gitdir: ").unwrap_or_default().trim();
-        folder = repository.join(target);
-        let common = read(&folder.join("commondir")).unwrap_or_default();
-        folder = folder.join(String::from_utf8_lossy(&common).trim());
-        found.push(format!("its settings lie in {}", folder.display()));
-    }
-    for name in ["config", "config.worktree"] {
-        match read(&folder.join(name)).map(|text| git::executing(&text)) {
-            Ok(Ok(keys)) => found.extend(keys),
-            Ok(Err(why)) => found.push(format!("{name}: {why}")),
-            Err(_) => {}
-        }
-    }
-    let hooks = std::fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
-    let live = hooks
-        .take(MOST_LISTED)
-        .filter(|hook| git::is_live_hook(hook.file_name().as_encoded_bytes()));
-    found.extend(live.map(|hook| format!("hooks/{}", hook.file_name().to_string_lossy())));
-    found
+/// Whether a file can be run as a program, or its mode says nothing about that.
+fn may_be_executed(file: &OwnedFd) -> bool {
+    fstat(file).map_or(true, |found| found.st_mode & 0o111 != 0)
 }

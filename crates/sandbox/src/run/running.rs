@@ -1,7 +1,9 @@
 //! A program that runs: relayed, waited for, ended.
 
+use std::cell::Cell;
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -9,9 +11,11 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Signal, WaitIdOptions};
 
+use super::group::Group;
 use super::relay::{self, Relay};
 use super::{Ended, TIMED_OUT, start};
 use crate::child::{self, Set};
+use crate::denial::{self, Denial, DenialKind};
 use crate::error::{SandboxError, Step};
 use crate::spec::Applied;
 use crate::sys::{self, Mask};
@@ -29,9 +33,16 @@ pub struct Running {
     listener: Option<OwnedFd>,
     until: Option<Instant>,
     applied: Applied,
-    refused: Vec<String>,
+    denials: Vec<Denial>,
     repositories: Vec<(String, String)>,
-    scratch: Option<start::PrivateFolder>,
+    left: Left,
+}
+
+/// What goes away with a run.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) scratch: Option<start::PrivateFolder>,
+    pub(super) group: Option<Group>,
 }
 
 impl std::fmt::Debug for Running {
@@ -43,8 +54,9 @@ impl std::fmt::Debug for Running {
 /// What the confined side has told.
 enum Told {
     Status(i32, bool),
-    Refused(String),
+    Denied(Denial),
     Made(String, String),
+    Stuck,
     Nothing,
     Gone,
 }
@@ -55,7 +67,7 @@ impl Running {
         set: &Set,
         timeout: Option<Duration>,
         applied: Applied,
-        scratch: Option<start::PrivateFolder>,
+        left: Left,
     ) -> Result<Self, SandboxError> {
         let start::Started { process, life, signals, mask } = started;
         let mut running = Self {
@@ -67,9 +79,9 @@ impl Running {
             listener: None,
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             applied,
-            refused: Vec::new(),
+            denials: Vec::new(),
             repositories: Vec::new(),
-            scratch,
+            left,
         };
         // They were sent before the program was started.
         let wanted = usize::from(set.terminals.contains(&true)) + usize::from(set.proxy.is_some());
@@ -112,10 +124,27 @@ impl Running {
     ///
     /// # Errors
     /// As [`Self::wait`].
-    pub fn wait_for_program(mut self) -> Result<(Ended, Remains), SandboxError> {
+    pub fn wait_for_program(self) -> Result<(Ended, Remains), SandboxError> {
+        self.wait_telling(|_| {})
+    }
+
+    /// As [`Self::wait_for_program`]. Each denial is told while the program runs, the same one once; the
+    /// program does not wait for it.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub fn wait_telling(
+        mut self,
+        mut tell: impl FnMut(&Denial),
+    ) -> Result<(Ended, Remains), SandboxError> {
         self.listener = None;
-        let ended = self.watch();
-        let remains = Remains { process: self.process, life: self.life, _scratch: self.scratch };
+        let ended = self.watch(&mut tell);
+        let remains = Remains {
+            process: self.process,
+            life: self.life,
+            left: self.left,
+            is_done: Cell::new(false),
+        };
         if !matches!(ended, Ok((_, true))) {
             // Whatever happened: nothing inside is left.
             remains.end();
@@ -125,11 +154,14 @@ impl Running {
         }
         sys::unblock(&self.mask);
         let (ended, _) = ended?;
-        Ok((Ended { refused: self.refused, repositories: self.repositories, ..ended }, remains))
+        let names = self.denials.iter().filter(|one| one.kind == DenialKind::Name);
+        let refused = names.map(ToString::to_string).collect();
+        let (denials, repositories) = (self.denials, self.repositories);
+        Ok((Ended { refused, denials, repositories, ..ended }, remains))
     }
 
     /// How it ended, and whether nothing else was left inside.
-    fn watch(&mut self) -> Result<(Ended, bool), SandboxError> {
+    fn watch(&mut self, tell: &mut dyn FnMut(&Denial)) -> Result<(Ended, bool), SandboxError> {
         loop {
             let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -149,21 +181,33 @@ impl Running {
             loop {
                 match self.told() {
                     Told::Status(status, alone) => return Ok((ended(status), alone)),
-                    Told::Refused(what) => {
-                        if self.refused.len() < MOST && !self.refused.contains(&what) {
-                            self.refused.push(what);
-                        }
-                    }
+                    Told::Denied(denial) => self.note(&denial, tell),
                     Told::Made(path, executes) => {
                         self.repositories.retain(|(known, _)| *known != path);
                         if self.repositories.len() < MOST {
                             self.repositories.push((path, executes));
                         }
                     }
+                    Told::Stuck => {
+                        let ended = Ended { code: TIMED_OUT, stuck: true, ..Ended::default() };
+                        return Ok((ended, false));
+                    }
                     Told::Nothing => break,
                     Told::Gone => return Ok((ended(libc::SIGKILL), false)),
                 }
             }
+        }
+    }
+
+    /// Notes a denial, and tells of one that is new.
+    fn note(&mut self, denial: &Denial, tell: &mut dyn FnMut(&Denial)) {
+        // What is not there outside either was not kept from anybody.
+        let there = || Path::new(&denial.path).symlink_metadata().is_ok();
+        if denial.kind == DenialKind::Unseen && !there() {
+            return;
+        }
+        if denial::add(&mut self.denials, denial, MOST) {
+            tell(denial);
         }
     }
 
@@ -209,7 +253,8 @@ impl Running {
                         let status = i32::from_ne_bytes([rest[0], rest[1], rest[2], rest[3]]);
                         Told::Status(status, rest[4] == 1)
                     }
-                    child::REFUSED => Told::Refused(text.into_owned()),
+                    child::STUCK => Told::Stuck,
+                    child::REFUSED => Denial::from_bytes(rest).map_or(Told::Nothing, Told::Denied),
                     child::MADE => {
                         let (path, executes) = text.split_once('\0').unwrap_or((&text, ""));
                         Told::Made(path.to_owned(), executes.to_owned())
@@ -229,29 +274,44 @@ impl Running {
 pub struct Remains {
     process: OwnedFd,
     life: OwnedFd,
-    // Removed when this goes away.
-    _scratch: Option<start::PrivateFolder>,
+    left: Left,
+    /// Whether all was done already that can be.
+    is_done: Cell<bool>,
 }
 
 impl Remains {
     /// Ends everything inside, and waits until it is gone.
     fn end(&self) {
+        if self.is_done.replace(true) {
+            return;
+        }
         // The confined side's first process ends when this closes, and all others with it.
         let _ = rustix::net::shutdown(&self.life, rustix::net::Shutdown::Both);
-        let patience = Timespec { tv_sec: 2, tv_nsec: 0 };
-        let mut fds = [PollFd::new(&self.process, PollFlags::IN)];
-        let ended = rustix::event::poll(&mut fds, Some(&patience));
-        if !matches!(ended, Ok(1..)) {
+        if !self.has_ended(2) {
             let _ = rustix::process::pidfd_send_signal(&self.process, Signal::KILL);
+            // What a file system that does not answer holds in the kernel is killed, and goes when it
+            // answers; nobody waits for that.
+            if !self.has_ended(5) {
+                return;
+            }
         }
         let process = || rustix::process::WaitId::PidFd(self.process.as_fd());
         while let Err(Errno::INTR) = rustix::process::waitid(process(), WaitIdOptions::EXITED) {}
+    }
+
+    /// Whether the first process inside ends within some seconds.
+    fn has_ended(&self, seconds: i64) -> bool {
+        let patience = Timespec { tv_sec: seconds, tv_nsec: 0 };
+        let mut fds = [PollFd::new(&self.process, PollFlags::IN)];
+        matches!(rustix::event::poll(&mut fds, Some(&patience)), Ok(1..))
     }
 }
 
 impl Drop for Remains {
     fn drop(&mut self) {
         self.end();
+        self.left.group = None;
+        self.left.scratch = None;
     }
 }
 

@@ -8,6 +8,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 use rustix::process::{WaitId, WaitIdOptions};
 
+use super::group::Group;
 use super::{PASSED, available};
 use crate::child::{self, Ends, Set};
 use crate::error::{Failure, SandboxError, Step};
@@ -26,6 +27,7 @@ pub(super) struct Started {
 /// sets everything up, and the program is started only if it gives leave.
 pub(super) fn start<E: From<SandboxError>>(
     set: &mut Set,
+    group: &mut Option<Group>,
     leave: impl FnOnce() -> Result<(), E>,
 ) -> Result<Started, E> {
     let failed = |errno| SandboxError::Step { step: Step::Prepare, subject: None, errno };
@@ -49,8 +51,10 @@ pub(super) fn start<E: From<SandboxError>>(
                 drop((report, life, signals));
                 child::main(set, Ends { report: far_report, life: far_life })
             }
-            Side::Parent { process, .. } => {
+            Side::Parent { process, pid } => {
                 drop((far_report, far_life));
+                // Before the program is started: what it starts is in the same group then.
+                *group = group.take().filter(|group| group.take(pid));
                 let life = match leave() {
                     Ok(()) => {
                         let _ = rustix::net::send(&life, &[child::GO], SendFlags::NOSIGNAL);

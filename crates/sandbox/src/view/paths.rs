@@ -42,7 +42,7 @@ impl View {
     }
 }
 
-fn parts(path: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+pub(super) fn parts(path: &Path) -> impl Iterator<Item = PathBuf> + '_ {
     path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(PathBuf::from(name)),
         Component::ParentDir => Some(PathBuf::from("..")),

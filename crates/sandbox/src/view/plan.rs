@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use super::{Entry, OWN_FOLDER, Shown, View, absolute, is_masked, relative};
 use crate::error::SandboxError;
 use crate::landlock::Access;
-use crate::names::Names;
 use crate::notify;
 use crate::sys::{NO_DEV, NO_EXEC, NO_SUID, READ_ONLY};
 
@@ -26,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) rules: Vec<(CString, Access)>,
     /// Where the program starts.
     pub(crate) directory: CString,
+    /// Files that are shown empty: where each one's empty file is inside, and what it stands for.
+    pub(crate) masked: Vec<(CString, String)>,
 }
 
 /// A mount of the new root.
@@ -41,8 +42,8 @@ pub(crate) enum Source {
     Old(CString),
     /// The new root's own folder at this place, so that it can be written.
     Own,
-    /// An empty file.
-    EmptyFile,
+    /// An empty file, at this place in the new root.
+    EmptyFile(CString),
     /// An empty folder.
     EmptyFolder,
 }
@@ -51,6 +52,8 @@ pub(crate) enum Source {
 pub(crate) struct Guarded {
     pub(crate) path: CString,
     pub(crate) held: Held,
+    /// The empty file that it is shown as.
+    pub(crate) empty: Option<CString>,
 }
 
 /// How it is held.
@@ -58,6 +61,8 @@ pub(crate) struct Guarded {
 pub(crate) enum Held {
     /// It cannot be moved away.
     Pinned,
+    /// A link that cannot be moved away or removed.
+    Link,
     /// It cannot be written.
     ReadOnly,
     /// It is shown empty.
@@ -66,8 +71,8 @@ pub(crate) enum Held {
     EmptyFolder,
 }
 
-/// The empty file and folder that masks are made of.
-pub(crate) const EMPTY_FILE: &str = "/run/wardkeep/empty";
+/// The empty files and the empty folder that masks are made of.
+const EMPTY_FILES: &str = "/run/wardkeep/masked";
 pub(crate) const EMPTY_FOLDER: &str = "/run/wardkeep/nothing";
 /// Says that a process is confined, where no process can take it away.
 pub(crate) const MARK: &str = "/run/wardkeep/confined";
@@ -81,9 +86,8 @@ impl View {
         for path in own {
             with_ancestors(Path::new(path), &mut folders);
         }
-        for path in [EMPTY_FILE, MARK] {
-            files.insert(path.into(), b"");
-        }
+        files.insert(MARK.into(), b"");
+        let mut masks = Masks::default();
         for (path, content) in self.copies.iter().filter(|(path, _)| !self.beneath(path)) {
             if let Some(above) = path.parent() {
                 with_ancestors(above, &mut folders);
@@ -116,7 +120,7 @@ impl View {
                     files.insert(path.clone(), b"");
                 }
             }
-            mounts.push(mount_of(path, *entry)?);
+            mounts.push(mount_of(path, *entry, &mut masks)?);
             // What lies there may be read, or is a device, by the rules above.
             if entry.shown == Shown::Device
                 || (entry.shown == Shown::Read && path.starts_with("/etc"))
@@ -143,6 +147,15 @@ impl View {
             }
             links.push((absolute(target)?, relative(path)?));
         }
+        let mut guarded = self.guarded()?;
+        for one in guarded.iter_mut().filter(|one| one.held == Held::EmptyFile) {
+            one.empty = Some(masks.next(format!("/{}", one.path.to_string_lossy()))?);
+        }
+        for (path, _) in &masks.files {
+            let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+            with_ancestors(path.parent().unwrap_or(path), &mut folders);
+            files.insert(path.to_owned(), b"");
+        }
         // A link stands where otherwise a folder would be made.
         folders.retain(|path, _| !self.links.contains_key(path) && path.parent().is_some());
         let folders = folders.iter().map(|(path, mode)| Ok((relative(path)?, *mode)));
@@ -154,9 +167,10 @@ impl View {
                 .collect::<Result<_, SandboxError>>()?,
             links,
             mounts,
-            guarded: self.guarded()?,
+            guarded,
             rules,
             directory: absolute(&self.directory)?,
+            masked: masks.files,
         })
     }
 
@@ -176,7 +190,13 @@ impl View {
             for found in &walked.found {
                 let name = Path::new(OsStr::from_bytes(found.path.to_bytes()));
                 let path = root.join(name);
-                for above in name.ancestors().skip(1).take_while(|above| is_part_of_name(above)) {
+                let whole = root.file_name().map(|folder| Path::new(folder).join(name));
+                let whole = whole.as_deref().unwrap_or(name);
+                let owners = self.names.is_owners(whole.as_os_str().as_bytes());
+                let is_held = |above: &&Path| {
+                    !above.as_os_str().is_empty() && (owners || is_part_of_name(above))
+                };
+                for above in name.ancestors().skip(1).take_while(is_held) {
                     held.entry(root.join(above)).or_insert(Held::Pinned);
                 }
                 let how = match (is_masked(found.guard), found.folder) {
@@ -187,8 +207,20 @@ impl View {
                 held.insert(path, how);
             }
         }
+        for (path, guard) in &self.led_to {
+            let Ok(data) = path.symlink_metadata() else { continue };
+            let how = match (is_masked(*guard), data.is_dir()) {
+                (false, _) => Held::ReadOnly,
+                (true, false) => Held::EmptyFile,
+                (true, true) => Held::EmptyFolder,
+            };
+            held.insert(path.clone(), how);
+        }
+        held.extend(self.pinned.iter().map(|path| (path.clone(), Held::Link)));
+        held.extend(self.sockets.iter().map(|path| (path.clone(), Held::EmptyFile)));
         let all = held.iter().filter(|(path, _)| !self.entries.contains_key(*path));
-        all.map(|(path, held)| Ok(Guarded { path: relative(path)?, held: *held })).collect()
+        all.map(|(path, held)| Ok(Guarded { path: relative(path)?, held: *held, empty: None }))
+            .collect()
     }
 
     /// Paths with a kind of mount, in words.
@@ -210,6 +242,11 @@ impl View {
                 if is_masked(found.guard) { masked.push(path) } else { read_only.push(path) }
             }
         }
+        for (path, guard) in self.led_to.iter().filter(|(path, _)| path.exists()) {
+            let path = path.display().to_string();
+            if is_masked(*guard) { masked.push(path) } else { read_only.push(path) }
+        }
+        masked.extend(self.sockets.iter().map(|path| path.display().to_string()));
         let mut read = self.shown(Shown::Read);
         read.extend(self.copies.keys().map(|path| path.display().to_string()));
         [read, written, masked, read_only, self.shown(Shown::Socket)]
@@ -218,23 +255,17 @@ impl View {
     /// Names that must not come into being in what may be written. What was made for this run alone may
     /// hold any.
     pub(crate) fn watched(&self) -> notify::Names {
-        let mut names = notify::Names::new();
+        let mut names = notify::Names::of(self.names.clone());
         for (path, entry) in &self.entries {
             match entry.shown {
                 Shown::Scratch => names = names.free(path),
-                Shown::Write if path.starts_with(&self.workspace) => names = names.root(path),
-                // A folder of an agent that it keeps its own things in, all but its settings.
-                Shown::Write => {
-                    if let Some(folder) = path.file_name() {
-                        names = names.release(folder);
-                        let own = Names::below(folder.as_encoded_bytes());
-                        names = own.fold(names, |names, name| names.protect(name));
-                    }
-                }
+                // Where the home is in a folder that is made anew, what is shown of it is not.
+                Shown::Write => names = names.root(path),
                 _ => {}
             }
         }
-        names
+        let held = self.led_to.keys().chain(&self.pinned);
+        held.fold(names, |names, path| names.hold(path))
     }
 
     /// The workspace's real path.
@@ -263,6 +294,21 @@ impl View {
     }
 }
 
+/// Empty files, one for each that is shown so: then it is known which was opened.
+#[derive(Default)]
+struct Masks {
+    files: Vec<(CString, String)>,
+}
+
+impl Masks {
+    /// One more; gives its place in the new root.
+    fn next(&mut self, name: String) -> Result<CString, SandboxError> {
+        let path = Path::new(EMPTY_FILES).join(self.files.len().to_string());
+        self.files.push((absolute(&path)?, name));
+        relative(&path)
+    }
+}
+
 /// Whether the last component of a path is a folder that guarded names are in.
 fn is_part_of_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -275,7 +321,7 @@ fn with_ancestors(path: &Path, folders: &mut BTreeMap<PathBuf, u32>) {
     }
 }
 
-fn mount_of(path: &Path, entry: Entry) -> Result<Mount, SandboxError> {
+fn mount_of(path: &Path, entry: Entry, masks: &mut Masks) -> Result<Mount, SandboxError> {
     let target = relative(path)?;
     let old = || Ok::<_, SandboxError>(Source::Old(absolute(path)?));
     let (source, attributes) = match entry.shown {
@@ -288,7 +334,10 @@ fn mount_of(path: &Path, entry: Entry) -> Result<Mount, SandboxError> {
         Shown::Mask if entry.folder => {
             (Source::EmptyFolder, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC)
         }
-        Shown::Mask => (Source::EmptyFile, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC),
+        Shown::Mask => {
+            let empty = Source::EmptyFile(masks.next(path.display().to_string())?);
+            (empty, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC)
+        }
     };
     Ok(Mount { source, target, attributes })
 }

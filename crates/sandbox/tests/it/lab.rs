@@ -115,7 +115,8 @@ impl Lab {
         let told = String::from_utf8_lossy(&done.stdout);
         let code = done.status.code().unwrap_or(-1);
         assert_ne!(code, 101, "{told}{}", String::from_utf8_lossy(&done.stderr));
-        let reason = told.lines().filter(|line| line.starts_with("confine:"));
+        let told_of = |line: &&str| line.starts_with("confine:") || line.starts_with("denied:");
+        let reason = told.lines().filter(told_of);
         (code, text + &reason.collect::<Vec<_>>().join("\n"))
     }
 
@@ -162,12 +163,35 @@ fn stage() {
     for layer in variable("WARDKEEP_TEST_DEGRADED").iter().flat_map(|all| all.split(',')) {
         spec.allow_degraded.insert(layer.parse::<Layer>().unwrap());
     }
+    if let Some(time) = variable("WARDKEEP_TEST_PATIENCE") {
+        spec.patience = Duration::from_millis(time.parse().unwrap());
+    }
+    spec.learn = variable("WARDKEEP_TEST_LEARN").is_some();
+    let patterns = variable("WARDKEEP_TEST_PROTECT");
+    spec.protect
+        .extend(patterns.iter().flat_map(|all| all.split(',')).map(|one| one.parse().unwrap()));
+    spec.write.extend(variable("WARDKEEP_TEST_WRITE").map(PathBuf::from));
+    spec.limits.scratch = variable("WARDKEEP_TEST_SCRATCH").map(|size| size.parse().unwrap());
     if let Some(victim) = variable("VICTIM") {
         spec.environment.push(("VICTIM".into(), victim.into()));
     }
     let ended = Prepared::new(spec).and_then(Prepared::spawn).and_then(|running| running.wait());
     match ended {
-        Ok(ended) => std::process::exit(ended.code),
+        Ok(ended) => {
+            if ended.stuck {
+                println!("\nconfine: stuck");
+            }
+            if variable("WARDKEEP_TEST_TELL").is_some() {
+                println!();
+                for one in &ended.denials {
+                    println!("denied: {:?} {one} by {} x{}", one.kind, one.program, one.times);
+                }
+                for (path, executes) in &ended.repositories {
+                    println!("denied: made {path} {executes}");
+                }
+            }
+            std::process::exit(ended.code)
+        }
         Err(error) => {
             println!("\nconfine: {error}");
             std::process::exit(125);

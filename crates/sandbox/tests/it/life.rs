@@ -133,7 +133,9 @@ fn a_whole_home_and_the_system_are_no_workspace() {
         spec.hidden.push(lab.at("ws/state"));
         wardkeep_sandbox::Prepared::new(spec).err().map(|error| error.to_string())
     };
-    for folder in ["/", "/usr", "/etc", "/proc"] {
+    for folder in
+        ["/", "/usr", "/etc", "/proc", "/tmp", "/var/tmp", "/home", "/var", "/run", "/mnt"]
+    {
         assert!(refused(folder.into()).unwrap().contains("folder of the system"), "{folder}");
     }
     assert!(refused(lab.at("home")).unwrap().contains("whole home"));

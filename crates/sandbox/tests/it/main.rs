@@ -11,6 +11,8 @@ mod lab;
 #[cfg(test)]
 mod life;
 #[cfg(test)]
+mod names;
+#[cfg(test)]
 mod notify;
 #[cfg(test)]
 mod programs;
@@ -21,4 +23,8 @@ mod skill;
 #[cfg(test)]
 mod skip;
 #[cfg(test)]
+mod stuck;
+#[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod told;

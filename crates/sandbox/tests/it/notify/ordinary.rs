@@ -40,6 +40,28 @@ fn git_works() {
     assert_eq!(clone.executes, Vec::<String>::new());
 }
 
+/// A rebase works, also one that is edited, as long as it executes nothing.
+#[test]
+fn a_rebase_works() {
+    let lab = Lab::new();
+    lab.bare(Command::new("bash").args([
+        "-c",
+        "git init -q -b main . && for i in 1 2 3; do echo $i > $i; git add $i; git commit -qm $i; done \
+         && git checkout -q -b side HEAD~2 && echo s > s && git add s && git commit -qm s",
+    ]));
+    let ran = lab.bash(
+        "set -e
+         git rebase -q main
+         GIT_SEQUENCE_EDITOR='sed -i 1s/pick/reword/' GIT_EDITOR=true git rebase -q -i HEAD~2
+         git log --oneline | wc -l",
+    );
+    ran.succeeded();
+    assert!(ran.stdout().ends_with("\n4\n") && ran.refusals.is_empty(), "{:#?}", ran.refusals);
+    let ran = lab.bash("git rebase -q -x 'touch pwned' HEAD~2");
+    assert!(!ran.output.status.success() && !lab.has("pwned"));
+    assert!(ran.refusals.iter().any(|one| one.rule.contains("execute")), "{:#?}", ran.refusals);
+}
+
 /// The same battery of calls gives the same answers with and without.
 #[test]
 fn answers_are_those_of_the_kernel() {

@@ -68,6 +68,14 @@ fn protected_names_do_not_come_into_being() {
         "git init -q other; echo x > other/AGENTS.md; mv other/AGENTS.md .; r=$?; rm -rf other; exit $r",
         "git init -q other; mkdir -p other/d/.claude; mv other/d d; r=$?; rm -rf other; exit $r",
         "mkdir -p node_modules/p/.claude; mv node_modules/p p; r=$?; rm -rf node_modules; exit $r",
+        "rm .git/config",
+        "rm -rf .git/hooks; test ! -e .git/hooks",
+        "python3 -c 'import os; os.truncate(\".git/config\", 0)'",
+        "mkdir .git/x; echo x > .git/x/CLAUDE.md; mv .git/x y; r=$?; rm -rf .git/x; exit $r",
+        "git init -q other; mkdir -p other/.claude/d; echo x > other/.claude/d/CLAUDE.md; mv other/.claude other/c && mv other/c/d d; r=$?; rm -rf other; exit $r",
+        "git init -q --bare b.git; git -C b.git config core.pager 'sh -c x'; r=$?; rm -rf b.git; exit $r",
+        "git init -q --bare b.git; exec 7>>b.git/config; r=$?; rm -rf b.git; exit $r",
+        "git init -q --bare b.git; echo ../x > b.git/commondir; r=$?; rm -rf b.git; exit $r",
         "git init -q other; cd other; mv .git g; echo x > g/hooks/pre-commit; mv g .git; r=$?; cd ..; rm -rf other; exit $r",
     ];
     for attempt in attempts {
@@ -136,4 +144,59 @@ fn free_places_are_free_and_workspaces_in_them_are_not() {
         let ran = lab.bash(&format!("mv cache/{what} ."));
         assert!(!ran.output.status.success() && !lab.has(what), "{what}");
     }
+}
+
+/// What is there, and protected, does not go.
+#[test]
+fn protected_files_are_not_removed() {
+    let lab = Lab::new();
+    for name in [
+        "AGENTS.md",
+        ".claude/settings.json",
+        ".github/workflows/ci.yml",
+        ".vscode/tasks.json",
+        "x/.env",
+    ] {
+        lab.put(name, "mine");
+    }
+    for attempt in [
+        "rm AGENTS.md",
+        "rm -f ./x/../AGENTS.md",
+        "rm .claude/settings.json",
+        "rm -rf .claude; test ! -e .claude",
+        "rm -r .github/workflows",
+        "rm -rf .vscode; test ! -e .vscode/tasks.json",
+        "python3 -c 'import os; os.truncate(\"AGENTS.md\", 0)'",
+        "python3 -c 'import os; os.unlink(\"x/.env\")'",
+        "truncate -s 0 AGENTS.md",
+    ] {
+        let ran = lab.bash(attempt);
+        assert!(!ran.output.status.success(), "through: {attempt}");
+        assert!(ran.summary.refused > 0, "not refused: {attempt}\n{}", ran.stderr());
+    }
+    for name in [
+        "AGENTS.md",
+        ".claude/settings.json",
+        ".github/workflows/ci.yml",
+        ".vscode/tasks.json",
+        "x/.env",
+    ] {
+        assert_eq!(lab.read(name), "mine", "{name}");
+    }
+}
+
+/// Names of a repository that is none any more are still told of.
+#[test]
+fn what_is_left_of_a_repository_is_listed() {
+    let lab = Lab::new();
+    let ran = lab.bash("git init -q a/x && echo x > a/x/CLAUDE.md && rm -rf a/x/.git && mv a b");
+    assert!(!ran.output.status.success() && lab.has("a/x/CLAUDE.md"));
+    let listed = &ran.summary.repositories;
+    assert_eq!((listed.len(), &listed[0].path), (1, &lab.work().join("a/x")));
+    assert_eq!(listed[0].holds, ["CLAUDE.md"]);
+    // Whole, it moves and is listed where it is.
+    let ran = lab.bash("git init -q y && echo x > y/CLAUDE.md && mv y z && mkdir d && mv z d/z");
+    ran.succeeded();
+    assert_eq!(ran.summary.repositories[0].path, lab.work().join("d/z"));
+    assert_eq!(ran.summary.repositories[0].holds, ["CLAUDE.md"]);
 }

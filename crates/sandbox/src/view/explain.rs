@@ -1,0 +1,171 @@
+//! What a confined program could do with one path, and why.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Shown, View, lists};
+use crate::error::SandboxError;
+use crate::names::{Guard, Names};
+use crate::spec::Spec;
+
+/// What a confined program could do with a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explained {
+    /// The path, with links followed as far as it exists.
+    pub path: PathBuf,
+    /// Whether it can be read.
+    pub read: bool,
+    /// Whether it can be written.
+    pub write: bool,
+    /// The rule that says so.
+    pub why: String,
+    /// How the owner can allow more, if that is possible.
+    pub allow: Option<String>,
+}
+
+/// Says what a program with this confinement could do with a path. Nothing is started.
+///
+/// # Errors
+/// When the confinement itself cannot be worked out.
+pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
+    let view = View::new(spec)?;
+    let real = as_far_as_there(path);
+    let hidden = |one: &PathBuf| real.starts_with(one.canonicalize().as_ref().unwrap_or(one));
+    let told = |read: bool, write: bool, why: &str, allow: Option<String>| {
+        Ok(Explained { path: real.clone(), read, write, why: why.to_owned(), allow })
+    };
+    let shown = real.display();
+    if spec.sockets.contains(&real) {
+        return told(true, true, "the socket of the monitor is passed in", None);
+    }
+    if spec.hidden.iter().any(hidden) {
+        return told(false, false, "it is wardkeep's own state, which is never shown", None);
+    }
+    if view.copies.contains_key(&real) {
+        return told(true, false, "a copy of this setting of the machine is shown", None);
+    }
+    let Some((above, entry)) = view.covering(&real) else {
+        let why = "nothing shows it: what is not named by the profile is not there";
+        return told(false, false, why, Some(format!("--read {shown}")));
+    };
+    match entry.shown {
+        Shown::Bare => {
+            let why = format!("only named parts of `{}` are shown", above.display());
+            told(false, false, &why, Some(format!("--read {shown}")))
+        }
+        Shown::Mask => {
+            let why = format!("`{}` may hold secrets, and is shown empty", above.display());
+            told(false, false, &why, Some(format!("--read {shown}")))
+        }
+        Shown::Read => {
+            let why = format!("`{}` is shown read-only", above.display());
+            told(true, false, &why, Some(format!("--write {shown}")))
+        }
+        Shown::Scratch => {
+            let why = format!("`{}` is made anew for each run, and gone after it", above.display());
+            told(true, true, &why, None)
+        }
+        Shown::Device => told(true, true, "this device is passed in", None),
+        Shown::Socket => told(true, true, "this socket is passed in", None),
+        Shown::Write => {
+            let inside = real.strip_prefix(above).unwrap_or(&real);
+            match view.names.of_path(inside.as_os_str().as_encoded_bytes()) {
+                None if view.led_to.contains_key(&real) => {
+                    let why = "a protected name leads to it: it can be read, never changed";
+                    told(true, false, why, None)
+                }
+                Some(Guard::ReadOnly) => {
+                    let why = "its name steers agents, shells, editors, git or builds: it can be read, \
+                               never made, changed or moved";
+                    told(true, false, why, None)
+                }
+                Some(Guard::Masked) => {
+                    let why = "its name says that it holds secrets: it is shown empty";
+                    told(false, false, why, Some(format!("--read {shown}")))
+                }
+                None => {
+                    let why = format!("`{}` may be written", above.display());
+                    told(true, true, &why, None)
+                }
+            }
+        }
+    }
+}
+
+/// Whether a path is known to hold secrets, wherever it is shown.
+#[must_use]
+pub fn holds_secrets(home: Option<&Path>, path: &Path) -> bool {
+    let mut known =
+        home.into_iter().flat_map(|home| lists::SECRETS.iter().map(|name| home.join(name)));
+    let close = |secret: PathBuf| path.starts_with(&secret) || secret.starts_with(path);
+    known.any(close)
+        || Names::standard().of_path(path.as_os_str().as_encoded_bytes()) == Some(Guard::Masked)
+}
+
+/// The real path of what exists, and the names of what does not.
+fn as_far_as_there(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match there {
+        Some((above, real)) => match path.strip_prefix(above) {
+            Ok(rest) if rest.as_os_str().is_empty() => real,
+            Ok(rest) => real.join(rest),
+            Err(_) => real,
+        },
+        None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_known() {
+        let home = Path::new("/home/me");
+        for (path, secret) in [
+            ("/home/me/.ssh/id", true),
+            ("/home/me", true),
+            ("/srv/app/.env", true),
+            ("/home/me/.config/tool/settings", false),
+            ("/usr/share/dict", false),
+        ] {
+            assert_eq!(holds_secrets(Some(home), Path::new(path)), secret, "{path}");
+        }
+    }
+
+    fn said(of: &Explained) -> (bool, bool, bool) {
+        (of.read, of.write, of.allow.is_some())
+    }
+
+    #[test]
+    fn each_kind_of_path_is_explained() {
+        // Not below /tmp, which is a folder of the run's own.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let home = folder.path().join("home");
+        let (work, state) = (home.join("work"), home.join("state"));
+        for path in [&work, &state, &home.join(".ssh")] {
+            std::fs::create_dir_all(path).unwrap();
+        }
+        std::os::unix::fs::symlink(home.join(".ssh"), work.join("keys")).unwrap();
+        let mut spec = Spec::new(work.clone(), vec!["true".into()]);
+        spec.home = Some(home.clone());
+        spec.hidden = vec![state.clone()];
+        for (path, expected) in [
+            (work.join("src/new.rs"), (true, true, false)),
+            (work.join(".git/hooks/pre-commit"), (true, false, false)),
+            (work.join("deep/AGENTS.md"), (true, false, false)),
+            (work.join(".env"), (false, false, true)),
+            (work.join("keys/id"), (false, false, true)),
+            (home.join("letters.txt"), (false, false, true)),
+            (state.join("journal"), (false, false, false)),
+            ("/usr/bin/env".into(), (true, false, true)),
+            ("/tmp/x".into(), (true, true, false)),
+            ("/dev/null".into(), (true, true, false)),
+            ("/root-of-nothing".into(), (false, false, true)),
+        ] {
+            let explained = explain(&spec, &path).unwrap();
+            assert_eq!(said(&explained), expected, "{explained:?}");
+        }
+    }
+}

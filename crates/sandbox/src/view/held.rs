@@ -1,0 +1,166 @@
+//! What may be written is walked for guarded names, and their links are followed to what they lead to.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::paths::parts;
+use super::{Shown, View};
+use crate::error::SandboxError;
+use crate::names::Guard;
+use crate::notify::git;
+use crate::spec::Spec;
+use crate::walk::{MAX_FOUND, Walked, walk};
+
+/// Largest settings that are read.
+const LARGEST: u64 = 1 << 20;
+/// Most links on the way to a path.
+const MOST_LINKS: usize = 40;
+
+impl View {
+    /// Walks everything that may be written.
+    pub(super) fn find_guarded(&mut self, spec: &Spec) -> Result<(), SandboxError> {
+        let written =
+            self.entries.iter().filter(|(_, one)| one.shown == Shown::Write && one.folder);
+        let written: Vec<PathBuf> = written.map(|(path, _)| path.clone()).collect();
+        for path in written {
+            let walked = self.walk(&path, None).map_err(|errno| SandboxError::Path {
+                path: path.clone(),
+                what: format!("cannot be read ({errno})"),
+            })?;
+            self.follow_links(&path, &walked)?;
+            self.guarded.push((path, walked));
+        }
+        // What was named may be a folder of programs that listen there.
+        let named = spec.read.iter().chain(&spec.read_if_there);
+        let named: Vec<PathBuf> = named.filter_map(|path| path.canonicalize().ok()).collect();
+        for path in named.iter().filter(|path| path.is_dir()) {
+            if let Ok(walked) = self.walk(path, Some(Guard::ReadOnly)) {
+                self.sockets.extend(walked.sockets.iter().map(|one| joined(path, one.to_bytes())));
+            }
+        }
+        Ok(())
+    }
+
+    fn walk(&self, path: &Path, whole: Option<Guard>) -> Result<Walked, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, flags, Mode::empty())?;
+        walk(root.as_fd(), path, &self.names, whole)
+    }
+
+    /// Holds what the links that were found lead to.
+    fn follow_links(&mut self, root: &Path, walked: &Walked) -> Result<(), SandboxError> {
+        self.sockets.extend(walked.sockets.iter().map(|one| joined(root, one.to_bytes())));
+        let mut left: Vec<(PathBuf, Guard)> = Vec::new();
+        for link in &walked.links {
+            let path = joined(root, link.path.to_bytes());
+            if link.inside.is_empty() {
+                left.push((path, link.guard));
+            } else {
+                left.extend(link.inside.iter().map(|rest| (joined(&path, rest), link.guard)));
+            }
+        }
+        for found in walked.found.iter().filter(|found| !found.folder) {
+            let path = joined(root, found.path.to_bytes());
+            left.extend(settings_lead_to(&path).into_iter().map(|path| (path, Guard::ReadOnly)));
+        }
+        while let Some((path, guard)) = left.pop() {
+            if self.led_to.len() + self.pinned.len() > MAX_FOUND {
+                return Err(SandboxError::Path {
+                    path,
+                    what: "leads on to more than can be held: remove such links".to_owned(),
+                });
+            }
+            let Some((links, end)) = trace(&path) else { continue };
+            let links = links.into_iter().filter(|link| self.is_written(link));
+            let links: Vec<_> = links.collect();
+            self.pinned.extend(links);
+            if self.entries.iter().any(|(root, one)| {
+                one.shown == Shown::Write && one.folder && root.starts_with(&end)
+            }) {
+                let what = format!(
+                    "leads to `{}`, all of which would have to be guarded: remove the link",
+                    end.display()
+                );
+                return Err(SandboxError::Path { path, what });
+            }
+            let seen = self.covering(&end).is_some_and(|(_, one)| one.shown == Shown::Read);
+            let held = self.is_written(&end) || (seen && guard == Guard::Masked);
+            if !held || self.led_to.contains_key(&end) {
+                continue;
+            }
+            self.led_to.insert(end.clone(), guard);
+            if guard == Guard::ReadOnly
+                && let Ok(walked) = self.walk(&end, Some(guard))
+            {
+                left.extend(
+                    walked.links.iter().map(|one| (joined(&end, one.path.to_bytes()), guard)),
+                );
+                self.sockets.extend(walked.sockets.iter().map(|one| joined(&end, one.to_bytes())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a path lies in what may be written.
+    fn is_written(&self, path: &Path) -> bool {
+        self.covering(path).is_some_and(|(_, one)| one.shown == Shown::Write)
+    }
+}
+
+/// Where a repository's settings have git look for hooks and more settings, if the path is such a file.
+fn settings_lead_to(path: &Path) -> Vec<PathBuf> {
+    let is = |name: &str| path.file_name().is_some_and(|one| one.eq_ignore_ascii_case(name));
+    let (true, Some(folder)) = (is("config") || is("config.worktree"), path.parent()) else {
+        return Vec::new();
+    };
+    // Without a `.git` it is the repository itself that hooks are looked for from.
+    let named = folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+    let work = folder.parent().filter(|_| named).unwrap_or(folder);
+    let text = std::fs::File::open(path).and_then(|file| {
+        let mut text = Vec::new();
+        file.take(LARGEST).read_to_end(&mut text)?;
+        Ok(text)
+    });
+    text.map(|text| git::leads_to(&text, folder, work)).unwrap_or_default()
+}
+
+fn joined(root: &Path, name: &[u8]) -> PathBuf {
+    root.join(Path::new(OsStr::from_bytes(name)))
+}
+
+/// The links on the way to a path, and the real path, of which the last parts may not be there. `None` where
+/// the links never end.
+fn trace(path: &Path) -> Option<(Vec<PathBuf>, PathBuf)> {
+    let mut links = Vec::new();
+    let mut real = PathBuf::from("/");
+    let mut left: Vec<PathBuf> = parts(path).collect();
+    left.reverse();
+    while let Some(part) = left.pop() {
+        if part.as_os_str() == ".." {
+            real.pop();
+            continue;
+        }
+        let next = real.join(&part);
+        let Ok(target) = next.read_link() else {
+            real = next;
+            continue;
+        };
+        links.push(next);
+        if links.len() > MOST_LINKS {
+            return None;
+        }
+        if target.is_absolute() {
+            real = PathBuf::from("/");
+        }
+        let mut more: Vec<PathBuf> = parts(&target).collect();
+        more.reverse();
+        left.extend(more);
+    }
+    Some((links, real))
+}

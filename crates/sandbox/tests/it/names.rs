@@ -1,0 +1,369 @@
+//! Names in the workspace that are links, lead elsewhere, or come into being by a detour; as an ordinary
+//! user and as root. Each attack is a script; one that ends with 0 has got through.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+
+use crate::lab::{Lab, NOBODY, is_root, skipped, users};
+
+/// What the workspace holds before the program starts.
+const BEFORE: &str = r#"
+    set -e
+    export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
+    rm -rf .git && git init -q . && git config user.name a && git config user.email a@example.com
+    mkdir -p src docs/deep ci/old hops rules .claude
+    echo fine > docs/guide.md; echo fine > docs/deep/soul.md; echo fine > rules/one.md
+    echo fine > .claude/notes.txt
+    ln -s docs/guide.md CLAUDE.md
+    ln -s docs/later.md GEMINI.md
+    ln -s hops/way/soul.md SOUL.md; ln -s ../docs/deep hops/way
+    ln -s ci .github
+    ln -s ../rules .claude/rules
+    ln -s ../outside/victim.txt QWEN.md
+    mkdir -p .git/modules/refs/hooks .git/modules/sub/hooks
+    echo '[core]' > .git/modules/refs/config; echo '[core]' > .git/modules/sub/config
+    echo 'ref: refs/heads/main' > .git/modules/refs/HEAD
+    git init -q --bare old.git
+    git add docs && git commit -qm one
+    git worktree add -q tree
+    mkdir tools; git config core.hooksPath tools/hooks; git config include.path ../tools/more
+"#;
+
+/// Each with what it must not come to.
+const ATTACKS: &[(&str, &str)] = &[
+    // A link as the first part of a name.
+    ("a link is the first part", "ln -s src .cargo && echo EVIL > src/config.toml"),
+    ("a link is the first part, deep", "ln -s ../src docs/.gitea && mkdir src/workflows"),
+    ("a link is moved to be it", "ln -s src l && mv -T l .cargo && echo EVIL > src/config.toml"),
+    (
+        "a link is exchanged to be it",
+        "mkdir .gradle; ln -s src l2 && python3 -c 'import ctypes,sys;sys.exit(ctypes.CDLL(None).renameat2(-100,b\"l2\",-100,b\".gradle\",2))'",
+    ),
+    ("a link gets a second name", "ln -s src l3 && ln l3 .bundle"),
+    ("a link to outside", "ln -s /tmp .yarn"),
+    ("a whole name as a link", "ln -s src .vscode"),
+    ("a whole name as a link, folded", "ln -s src .VSCODE"),
+    (
+        "a link for git's modules",
+        "rm -rf .git/x; mv .git/modules .git/m2; ln -s ../src .git/modules",
+    ),
+    ("a link for a module", "ln -s ../../src .git/modules/new && mkdir src/hooks"),
+    (
+        "a link for worktrees",
+        "ln -s ../src .git/worktrees2 && mv -T .git/worktrees2 .git/worktrees",
+    ),
+    ("a link for the state of a rebase", "ln -s ../src .git/rebase-merge"),
+    // Names that are links already.
+    ("a linked name written through", "echo EVIL >> CLAUDE.md"),
+    ("a linked name's target", "echo EVIL >> docs/guide.md"),
+    ("a linked name's target cut", "python3 -c 'import os;os.truncate(\"docs/guide.md\",0)'"),
+    (
+        "a linked name's target opened",
+        "python3 -c 'import os;os.open(\"docs/guide.md\",os.O_WRONLY)'",
+    ),
+    (
+        "a linked name's target replaced",
+        "echo EVIL > n && mv -f n docs/guide.md && grep -q EVIL CLAUDE.md",
+    ),
+    ("a linked name's target removed", "rm -f docs/guide.md && echo EVIL > docs/guide.md"),
+    ("a linked name's target by a hard link", "ln docs/guide.md gg && echo EVIL >> gg"),
+    ("a linked name removed", "rm -f CLAUDE.md && ! test -L CLAUDE.md"),
+    ("a linked name replaced", "rm -f CLAUDE.md; ln -s src/x CLAUDE.md"),
+    ("a linked name moved", "mv CLAUDE.md was.md"),
+    ("a linked name overwritten", "echo EVIL > n2; mv -f n2 CLAUDE.md && grep -q EVIL CLAUDE.md"),
+    ("the folder of a target moved", "mv docs docs2 && mkdir docs && echo EVIL > docs/guide.md"),
+    ("the folder of a target removed", "rm -rf docs; mkdir -p docs && echo EVIL > docs/guide.md"),
+    ("a linked name that leads to nothing yet", "echo EVIL > docs/later.md"),
+    ("a linked name that leads to nothing, through it", "echo EVIL > GEMINI.md"),
+    (
+        "a link on the way",
+        "ln -sfn ../src hops/way && echo EVIL > src/soul.md && grep -q EVIL SOUL.md",
+    ),
+    ("a link on the way removed", "rm -f hops/way && ! test -L hops/way"),
+    ("a link on the way moved", "mv hops/way hops/was"),
+    ("a folder on the way moved", "mv hops hops2 && mkdir hops"),
+    ("the target behind two links", "echo EVIL > docs/deep/soul.md"),
+    (
+        "the first part is a link already",
+        "mkdir -p .github/workflows && echo EVIL > .github/workflows/ci.yml",
+    ),
+    (
+        "the first part is a link already, by its target",
+        "mkdir -p ci/workflows && echo EVIL > ci/workflows/ci.yml",
+    ),
+    ("the first part's target moved", "mv ci ci2 && mkdir -p ci/workflows"),
+    ("a folder made to be such a part", "mkdir w && echo EVIL > w/ci.yml && mv w ci/workflows"),
+    ("a link in a guarded folder", "echo EVIL > rules/one.md"),
+    ("a link in a guarded folder, a new file", "echo EVIL > rules/two.md"),
+    ("another file of a guarded folder", "echo EVIL > .claude/notes.txt"),
+    // Repositories that were made, and are none any more.
+    (
+        "a repository unmade and moved",
+        "git init -q x && echo EVIL > x/CLAUDE.md && rm -rf x/.git && mv x y && mv y/CLAUDE.md y/c && false || grep -q EVIL y/CLAUDE.md",
+    ),
+    (
+        "a folder of a repository unmade",
+        "git init -q x2 && mkdir x2/d && echo EVIL > x2/d/AGENTS.md && rm -rf x2/.git && mv x2/d d2",
+    ),
+    ("a folder of a repository", "git init -q x3 && mkdir -p x3/d/.claude && mv x3/d d3"),
+    (
+        "a folder of a repository, twice moved",
+        "git init -q x4 && mkdir -p x4/d/.claude && mv x4/d x4/e && mv x4/e e4",
+    ),
+    (
+        "a repository's git moved away, then it",
+        "git init -q x5 && echo EVIL > x5/AGENTS.md && mv x5/.git g5 && mv x5 y5",
+    ),
+    (
+        "a repository exchanged",
+        "git init -q x6 && echo EVIL > x6/AGENTS.md && rm -rf x6/.git && mkdir e6 && python3 -c 'import ctypes,sys;sys.exit(ctypes.CDLL(None).renameat2(-100,b\"x6\",-100,b\"e6\",2))'",
+    ),
+    // Submodules called like folders of git.
+    ("settings of a module `refs`", "echo EVIL >> .git/modules/refs/config"),
+    ("a hook of a module `refs`", "echo EVIL > .git/modules/refs/hooks/pre-commit"),
+    (
+        "a hook of a new module `objects`",
+        "mkdir -p .git/modules/objects/hooks && echo EVIL > .git/modules/objects/hooks/pre-commit",
+    ),
+    (
+        "settings of a new module `logs`",
+        "mkdir -p .git/modules/logs && echo EVIL > .git/modules/logs/config",
+    ),
+    (
+        "settings of a new module `info/x`",
+        "mkdir -p .git/modules/info/x && echo EVIL > .git/modules/info/x/config",
+    ),
+    (
+        "settings of a module in a module",
+        "mkdir -p .git/modules/a/modules/refs && echo EVIL > .git/modules/a/modules/refs/config",
+    ),
+    ("settings of a worktree", "echo EVIL > .git/worktrees/tree/config.worktree"),
+    ("where a worktree belongs", "echo ../../../src > .git/worktrees/tree/commondir"),
+    ("modules moved away", "mv .git/modules .git/old"),
+    (
+        "a module moved into place",
+        "mkdir -p src/m/hooks && echo EVIL > src/m/config && mv src/m .git/modules/m",
+    ),
+    (
+        "a folder moved into git's",
+        "mkdir -p src/st && echo 'exec EVIL' > src/st/git-rebase-todo && mv src/st .git/rebase-merge",
+    ),
+    // Repositories without a `.git`.
+    (
+        "a repository by commondir",
+        "echo ../.git > docs/commondir && echo 'ref: refs/heads/main' > docs/HEAD && echo EVIL > docs/config.worktree",
+    ),
+    (
+        "a repository by HEAD, then commondir",
+        "echo 'ref: refs/heads/x' > src/HEAD && echo ../.git > src/commondir",
+    ),
+    (
+        "a repository by a moved commondir",
+        "echo 'ref: refs/heads/x' > src/HEAD; echo ../.git > src/cc && mv src/cc src/commondir",
+    ),
+    (
+        "a repository by a linked HEAD",
+        "ln -s refs/heads/x src/HEAD; ln -s ../ci src/objects; ln -s ../ci src/refs",
+    ),
+    (
+        "a repository in a new folder with settings",
+        "mkdir -p nb/objects nb/refs && printf '[core]\\nfsmonitor = EVIL\\n' > nb/config && echo 'ref: refs/heads/x' > nb/HEAD",
+    ),
+    (
+        "a repository in a new folder, settings later",
+        "mkdir -p nc/objects nc/refs && echo 'ref: refs/heads/x' > nc/HEAD && printf '[core]\\nfsmonitor = EVIL\\n' > nc/config",
+    ),
+    (
+        "a repository in a new folder, settings moved",
+        "mkdir -p nd/objects nd/refs && echo 'ref: refs/heads/x' > nd/HEAD && printf '[core]\\nfsmonitor = EVIL\\n' > nd/c && mv nd/c nd/config",
+    ),
+    (
+        "a repository in a new folder with a hook",
+        "mkdir -p ne/objects ne/refs ne/hooks && echo 'ref: refs/heads/x' > ne/HEAD && echo EVIL > ne/hooks/pre-commit",
+    ),
+    (
+        "a hook, then a repository in a new folder",
+        "mkdir -p nf/objects nf/refs nf/hooks && echo EVIL > nf/hooks/pre-commit && echo 'ref: refs/heads/x' > nf/HEAD",
+    ),
+    (
+        "a repository in a new folder, put together by moves",
+        "mkdir -p ng nh/objects nh/refs nh/hooks && echo EVIL > nh/hooks/pre-commit && echo x > ng/HEAD && mv ng/HEAD nh/HEAD",
+    ),
+    ("settings of an old bare repository", "echo EVIL >> old.git/config"),
+    ("a hook of an old bare repository", "echo EVIL > old.git/hooks/post-update"),
+    ("settings of an old bare repository by git", "git -C old.git config core.fsmonitor EVIL"),
+    (
+        "an old bare repository moved",
+        "mv old.git old2.git; echo EVIL >> old2.git/config; r=$?; mv old2.git old.git; exit $r",
+    ),
+    // Settings of a new repository, changed in place.
+    (
+        "settings of a new repository opened",
+        "git init -q s1 && python3 -c 'import os;os.open(\"s1/.git/config\",os.O_WRONLY|os.O_APPEND)'",
+    ),
+    (
+        "settings of a new repository cut and written",
+        "git init -q s2 && python3 -c 'import os;f=os.open(\"s2/.git/config\",os.O_RDWR|os.O_TRUNC)'",
+    ),
+    // What git does next.
+    (
+        "a rebase that executes",
+        "mkdir -p .git/rebase-merge && echo 'exec EVIL' > .git/rebase-merge/git-rebase-todo",
+    ),
+    (
+        "a rebase that executes, moved into place",
+        "mkdir -p .git/rebase-merge && echo 'exec EVIL' > .git/rebase-merge/t && mv .git/rebase-merge/t .git/rebase-merge/git-rebase-todo",
+    ),
+    (
+        "a rebase that executes, in short",
+        "mkdir -p .git/rebase-merge && printf 'pick 1\\n\\tx EVIL\\n' > .git/t && mv .git/t .git/rebase-merge/git-rebase-todo",
+    ),
+    (
+        "a rebase in a worktree",
+        "mkdir -p .git/worktrees/tree/rebase-merge && echo 'exec EVIL' > .git/worktrees/tree/rebase-merge/git-rebase-todo",
+    ),
+    // Where the settings of the repository lead to.
+    ("a hook where the settings say", "mkdir -p tools/hooks && echo EVIL > tools/hooks/pre-commit"),
+    (
+        "a folder of hooks moved there",
+        "mkdir -p src/hk && echo EVIL > src/hk/pre-commit && mv src/hk tools/hooks",
+    ),
+    ("a link for the folder of hooks", "ln -s ../src tools/hooks"),
+    ("the folder above replaced", "mv tools tools2 && mkdir -p tools"),
+    ("more settings where the settings say", "echo EVIL > tools/more"),
+    // Other letters.
+    ("other letters", "echo EVIL > src/Agents.md"),
+    ("other letters in a folder", "mkdir -p src/.GitHub/Workflows"),
+    ("other letters of git", "mkdir -p src/.Git/hooks && echo EVIL > src/.Git/hooks/pre-commit"),
+    ("long letters", "echo EVIL > src/.mcp.j\u{17F}on"),
+    ("signs without a width", "mkdir src/.idea\u{200C}"),
+    // Names that were held only where they were.
+    (".githooks", "mkdir .githooks"),
+    (".gitmodules", "echo EVIL > .gitmodules"),
+    (".env", "echo EVIL > src/.env"),
+    (".env.local", "echo EVIL > src/.env.local"),
+    ("mise.toml", "echo EVIL > mise.toml"),
+    (".zed", "mkdir .zed"),
+    (".fleet", "mkdir .fleet"),
+    (".curlrc", "echo EVIL > .curlrc"),
+    (".gdbinit", "echo EVIL > src/.gdbinit"),
+    (".lefthook", "mkdir .lefthook"),
+    (".junie", "mkdir .junie"),
+    (".git/info/attributes", "mkdir -p .git/info; echo EVIL > .git/info/attributes"),
+    // Sockets of the host.
+    (
+        "a socket in the workspace",
+        "python3 -c 'import socket;socket.socket(1,1).connect(\"host.sock\")'",
+    ),
+    (
+        "a socket by a link",
+        "ln -s host.sock hs; python3 -c 'import socket;socket.socket(1,1).connect(\"hs\")'",
+    ),
+    (
+        "a socket by a hard link",
+        "ln host.sock hs2; python3 -c 'import socket;socket.socket(1,1).connect(\"hs2\")'",
+    ),
+    (
+        "a socket moved",
+        "mv host.sock hs3; python3 -c 'import socket;socket.socket(1,1).connect(\"hs3\")'",
+    ),
+    (
+        "a socket in a guarded folder",
+        "python3 -c 'import socket;socket.socket(1,1).connect(\".claude/host.sock\")'",
+    ),
+    (
+        "a socket for single messages",
+        "python3 -c 'import socket;socket.socket(1,2).sendto(b\"x\",\"datagrams.sock\")'",
+    ),
+];
+
+#[test]
+fn no_detour_leads_to_a_guarded_name() {
+    if !std::path::Path::new("/usr/bin/python3").exists() {
+        return skipped("needs python3 for attacks by system call");
+    }
+    for uid in users() {
+        let mut through = Vec::new();
+        let lab = Lab::new(uid);
+        as_user(&lab, uid, BEFORE);
+        let _sockets = [
+            UnixListener::bind(lab.at("ws/host.sock")).unwrap(),
+            UnixListener::bind(lab.at("ws/.claude/host.sock")).unwrap(),
+        ];
+        let _datagrams =
+            std::os::unix::net::UnixDatagram::bind(lab.at("ws/datagrams.sock")).unwrap();
+        fs::create_dir(lab.at("ws/attacks")).unwrap();
+        for (index, (_, script)) in ATTACKS.iter().enumerate() {
+            fs::write(lab.at(&format!("ws/attacks/{index}")), script).unwrap();
+        }
+        lab.give();
+        let before = held(&lab);
+        let driver = format!(
+            "export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
+             for i in $(seq 0 {}); do timeout 10 bash attacks/$i >/dev/null 2>&1 </dev/null; echo $i $?; done",
+            ATTACKS.len() - 1
+        );
+        let (code, out) = lab.run(&driver);
+        assert_eq!(code, 0, "{out}");
+        let results = out.lines().filter_map(|line| line.split_once(' '));
+        let results: Vec<_> = results.collect();
+        assert_eq!(results.len(), ATTACKS.len(), "{out}");
+        for (index, code) in results {
+            if code == "0" {
+                through.push(ATTACKS[index.parse::<usize>().unwrap()].0);
+            }
+        }
+        assert_eq!(through, Vec::<&str>::new(), "as user {uid}");
+        assert_eq!(held(&lab), before, "as user {uid}");
+    }
+}
+
+/// What lies behind the names, as whoever obeys them sees it.
+fn held(lab: &Lab) -> Vec<(&'static str, Option<String>)> {
+    let names = [
+        "CLAUDE.md",
+        "GEMINI.md",
+        "SOUL.md",
+        "QWEN.md",
+        ".github/workflows",
+        ".claude/rules/one.md",
+        ".claude/rules/two.md",
+        ".claude/notes.txt",
+        ".git/config",
+        ".git/modules/refs/config",
+        ".git/modules/sub/config",
+        ".git/worktrees/tree/commondir",
+        "old.git/config",
+        "tree/.git",
+    ];
+    let read = |name: &&'static str| (*name, fs::read_to_string(lab.at("ws").join(name)).ok());
+    names.iter().map(read).collect()
+}
+
+/// Runs a script in the workspace without any confinement.
+pub(crate) fn as_user(lab: &Lab, uid: u32, script: &str) {
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).current_dir(lab.at("ws")).stdin(Stdio::null());
+    command.env("HOME", lab.at("home"));
+    if is_root() {
+        std::os::unix::process::CommandExt::uid(&mut command, uid);
+        std::os::unix::process::CommandExt::gid(&mut command, uid);
+    }
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Links that would make the workspace itself guarded are an error before anything runs.
+#[test]
+fn a_name_that_leads_to_the_whole_workspace_is_refused() {
+    let uid = if is_root() { NOBODY } else { rustix::process::geteuid().as_raw() };
+    for link in ["ln -s . .vscode", "mkdir a; ln -s ../.. a/.claude", "ln -s $PWD .idea"] {
+        let lab = Lab::new(uid);
+        as_user(&lab, uid, link);
+        let (code, out) = lab.run("touch started");
+        assert_eq!(code, 125, "{link}: {out}");
+        assert!(out.contains("leads to"), "{link}: {out}");
+        assert!(!lab.at("ws/started").exists());
+    }
+}
