@@ -12,6 +12,7 @@ mod common;
 mod event;
 mod input;
 pub mod install;
+pub mod model;
 mod output;
 mod result;
 mod tools;

@@ -32,7 +32,8 @@ mod tunnel;
 pub use budget::Limits;
 pub use config::{Config, Credential};
 pub use decider::{
-    Ask, BoxFuture, Decider, Decision, Denial, Ended, Outcome, Reply, Request, Verdict, Way,
+    Ask, AskInThread, BoxFuture, Decider, Decision, Denial, Ended, Outcome, Reply, Request,
+    Verdict, Way,
 };
 pub use host::{BadHost, Host, Target};
 #[cfg(feature = "inspect")]

@@ -1,5 +1,9 @@
-//! Doors that traffic goes through: the egress proxy.
+//! Doors that traffic goes through: the egress proxy and the model API proxy.
 //!
-//! Nothing is decided here: a door reads what is asked, strictly, and asks a [`egress::Decider`].
+//! Nothing is decided here: a door reads what is asked, strictly, and asks a [`egress::Decider`] or a
+//! [`llm::Judge`].
 
 pub mod egress;
+pub mod llm;
+#[cfg(feature = "monitor")]
+mod place;

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use wardkeep_fake_model::{Log, Script, Server, Step};
 
 const USAGE: &str = "\
-usage: wardkeep-fake-model --log FILE [--port N] [STEP]... [--say TEXT]
+usage: wardkeep-fake-model --log FILE [--port N] [--strict] [STEP]... [--say TEXT]
        wardkeep-fake-model --show FILE
+       wardkeep-fake-model --ends FILE TEXT
 
 Plays the steps in order, one tool call for each result that the conversation holds, then says TEXT.
 Prints the port on its first line. Steps:
@@ -16,7 +17,9 @@ Prints the port on its first line. Steps:
   --write PATH CONTENT   a call of the agent's tool that writes a file
   --read PATH            a call of the agent's tool that reads a file
 
+With --strict it refuses what a real server of that API would refuse.
 With --show it prints a log as lines: `called TOOL ARGUMENTS`, `told RESULT`, `said TEXT`.
+With --ends it tells whether every request for a turn ended with TEXT, and said it once.
 ";
 
 fn main() -> ExitCode {
@@ -35,10 +38,19 @@ fn serve(arguments: impl Iterator<Item = String>) -> Result<(), String> {
         let log = arguments.next().ok_or("--show needs a value")?;
         return show(&log).map_err(|error| format!("cannot show {log}: {error}"));
     }
+    if arguments.next_if(|first| first == "--ends").is_some() {
+        let log = arguments.next().ok_or("--ends needs a log")?;
+        let text = arguments.next().ok_or("--ends needs a text")?;
+        let log =
+            std::fs::read_to_string(&log).map_err(|error| format!("cannot read {log}: {error}"))?;
+        let count = wardkeep_fake_model::ends(&log, &text)?;
+        return writeln!(io::stdout(), "{count}").map_err(|error| error.to_string());
+    }
     let options = Options::parse(arguments)?;
     let log = Log::create(&options.log)
         .map_err(|error| format!("cannot write {}: {error}", options.log.display()))?;
-    let server = Server::bind(options.port, options.script, log)
+    let bind = if options.strict { Server::bind_strict } else { Server::bind };
+    let server = bind(options.port, options.script, log)
         .map_err(|error| format!("cannot listen on 127.0.0.1:{}: {error}", options.port))?;
     let mut out = io::stdout();
     writeln!(out, "{}", server.port())
@@ -56,17 +68,20 @@ fn show(log: &str) -> io::Result<()> {
 struct Options {
     log: PathBuf,
     port: u16,
+    strict: bool,
     script: Script,
 }
 
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let (mut log, mut port, mut script) = (None, 0, Script::default());
+        let mut strict = false;
         while let Some(option) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
             match option.as_str() {
                 "--log" => log = Some(PathBuf::from(value()?)),
                 "--port" => port = value()?.parse().map_err(|_| "--port needs a number")?,
+                "--strict" => strict = true,
                 "--run" => script.push(Step::Run(value()?))?,
                 "--read" => script.push(Step::Read(value()?))?,
                 "--write" => script.push(Step::Write { path: value()?, content: value()? })?,
@@ -74,6 +89,6 @@ impl Options {
                 _ => return Err(format!("unknown option `{option}`")),
             }
         }
-        Ok(Self { log: log.ok_or("--log is needed")?, port, script })
+        Ok(Self { log: log.ok_or("--log is needed")?, port, strict, script })
     }
 }

@@ -35,6 +35,7 @@ struct Model {
     log: Log,
     requests: AtomicUsize,
     open: AtomicUsize,
+    strict: bool,
 }
 
 impl Server {
@@ -43,10 +44,22 @@ impl Server {
     /// # Errors
     /// When the port cannot be had.
     pub fn bind(port: u16, script: Script, log: Log) -> io::Result<Self> {
+        Self::start(port, script, log, false)
+    }
+
+    /// As [`Server::bind`], and refuses what a real server would refuse.
+    ///
+    /// # Errors
+    /// When the port cannot be had.
+    pub fn bind_strict(port: u16, script: Script, log: Log) -> io::Result<Self> {
+        Self::start(port, script, log, true)
+    }
+
+    fn start(port: u16, script: Script, log: Log, strict: bool) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = listener.local_addr()?.port();
         let (requests, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Ok(Self { listener, port, model: Arc::new(Model { script, log, requests, open }) })
+        Ok(Self { listener, port, model: Arc::new(Model { script, log, requests, open, strict }) })
     }
 
     /// The port it listens on.
@@ -116,6 +129,12 @@ impl Model {
 
     fn turn(&self, number: usize, path: &str, body: &Value, line: &mut Value) -> Answer {
         let Some(wire) = wire::Wire::of(path) else { return wire::side_question(path) };
+        if self.strict
+            && let Err(why) = crate::strict::check(path, body)
+        {
+            line["refused"] = json!(why);
+            return refusal(400, &why);
+        }
         let asked = wire.read(path, body);
         let turn = Turn::next(&self.script, &asked, number);
         line["wire"] = json!(wire.name());

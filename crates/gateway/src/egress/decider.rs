@@ -171,3 +171,36 @@ pub trait Ask: Send + Sync + 'static {
     /// Asks about a request; one at a time for each host and port.
     fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Reply>;
 }
+
+/// Asks in a thread of its own, for whoever waits for a person.
+pub struct AskInThread<F>(std::sync::Arc<F>);
+
+impl<F> fmt::Debug for AskInThread<F> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("AskInThread").finish()
+    }
+}
+
+impl<F> AskInThread<F>
+where
+    F: Fn(&Request) -> Reply + Send + Sync + 'static,
+{
+    /// `ask` may wait, and gives up by itself at some time.
+    #[must_use]
+    pub fn new(ask: F) -> Self {
+        Self(std::sync::Arc::new(ask))
+    }
+}
+
+impl<F> Ask for AskInThread<F>
+where
+    F: Fn(&Request) -> Reply + Send + Sync + 'static,
+{
+    fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Reply> {
+        let (ask, request) = (std::sync::Arc::clone(&self.0), request.clone());
+        Box::pin(async move {
+            // A thread that broke has not said yes.
+            tokio::task::spawn_blocking(move || ask(&request)).await.unwrap_or(Reply::No)
+        })
+    }
+}

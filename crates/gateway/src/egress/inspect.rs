@@ -31,6 +31,9 @@ pub enum InspectionError {
     /// A certificate cannot be made.
     #[error("a certificate cannot be made: {0}")]
     Certificate(#[from] rcgen::Error),
+    /// The machine trusts nobody.
+    #[error("no certificates of authorities are found: install the package ca-certificates")]
+    NoRoots,
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] tokio_rustls::rustls::Error),
@@ -77,6 +80,19 @@ impl Inspection {
             client: Arc::new(client),
             made: Mutex::default(),
         })
+    }
+
+    /// As [`Self::new`], with the authorities that the machine trusts.
+    ///
+    /// # Errors
+    /// When the machine trusts none, or no certificate can be made.
+    pub fn with_native_roots(hosts: Vec<Rule>) -> Result<Self, InspectionError> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err(InspectionError::NoRoots);
+        }
+        Self::new(hosts, roots)
     }
 
     /// The authority's certificate, which programs behind the proxy have to trust.

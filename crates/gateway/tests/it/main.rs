@@ -16,9 +16,15 @@ mod limits;
 #[cfg(test)]
 mod many;
 #[cfg(test)]
+mod models;
+#[cfg(test)]
 #[cfg(feature = "monitor")]
 mod monitored;
 #[cfg(test)]
 mod parsers;
+#[cfg(test)]
+mod replies;
+#[cfg(test)]
+mod requests;
 #[cfg(test)]
 mod tunnels;

@@ -101,4 +101,10 @@ impl ProtectLists {
             settings,
         }
     }
+
+    /// Adds the settings in another home.
+    pub fn add_home(&mut self, home: &Path) {
+        let more = SETTINGS_IN_FOLDERS.iter().map(|name| home.join(name));
+        self.settings.extend(more);
+    }
 }

@@ -303,11 +303,16 @@ impl ProtectedSet {
         let inside = self.workspace.relative(directory);
         let folded = folded_components(&directory.path);
         let whole = self.workspace.is_below(directory);
-        let rule = self.rules.iter().find(|rule| match &inside {
+        let fits = |rule: &&Rule| match &inside {
             _ if !rule.in_workspace => rule.components.starts_with(&folded),
             Some(inside) => goes_below(&rule.components, inside),
             None => whole,
-        })?;
+        };
+        // One that is there tells more than one that could be.
+        let is_there =
+            |rule: &&Rule| self.identities.iter().any(|(.., shown)| *shown == rule.shown);
+        let mut rules = self.rules.iter().filter(fits);
+        let rule = rules.clone().find(is_there).or_else(|| rules.next())?;
         Some((rule.class, rule.shown.clone()))
     }
 

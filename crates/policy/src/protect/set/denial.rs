@@ -51,10 +51,22 @@ impl ProtectedSet {
         let inside = self.workspace.relative(facts);
         let named = inside.is_some_and(|inside| inside == folded_components(Path::new(shown)));
         let path = facts.path.display();
+        if facts.kind == FileKind::Directory && !named && class != Class::State {
+            let what = match class {
+                Class::Policy => "the owner's signed policy",
+                Class::Manifest => "the signature of the owner's policy",
+                Class::AgentSettings => "settings that decide what an agent may do",
+                _ => "a protected file",
+            };
+            return Denial {
+                what: shown.to_owned(),
+                class,
+                why: format!("this would take `{shown}` along, {what} in `{path}`"),
+                next: "change or delete single files there instead, or ask the owner".to_owned(),
+            };
+        }
         let subject = if named || class == Class::State {
             format!("`{shown}`")
-        } else if facts.kind == FileKind::Directory {
-            format!("`{path}`, which holds `{shown}`,")
         } else {
             format!("`{path}`, which is `{shown}`,")
         };

@@ -1,0 +1,36 @@
+//! The model API door: a reverse proxy in front of model APIs.
+//!
+//! A request is read where it stands ([`Asked`]): tool results become marked data, the owner's verified
+//! policy stands last, all else keeps its bytes. A reply ([`Reply`]) passes with its tool calls judged
+//! and its text held against secrets and the system prompt. Both are pure; the proxy around them asks a
+//! [`Judge`], who decides and records.
+
+mod ask;
+mod config;
+mod door;
+mod exchange;
+mod inflate;
+mod json;
+mod judge;
+#[cfg(feature = "monitor")]
+mod monitored;
+mod reply;
+mod serve;
+mod session;
+mod sse;
+mod upstream;
+mod wire;
+
+pub use ask::{Asked, Role};
+pub use config::{BadUpstream, Config, Features, Limits, Upstream};
+pub use json::BadJson;
+pub use judge::{
+    Admission, BoxFuture, Denial, Ended, Exchange, Fresh, Judge, Outcome, Request, Seen, Source,
+    Watch,
+};
+#[cfg(feature = "monitor")]
+pub use monitored::Monitored;
+pub use reply::{Reply, Report, Ruling, Step, ToolCall, Whole};
+pub use serve::{Running, serve};
+pub use sse::BadStream;
+pub use wire::{Call, Wire};

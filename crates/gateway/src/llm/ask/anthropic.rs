@@ -1,0 +1,136 @@
+//! Anthropic's Messages. The block is the last text of the last user message, behind every tool
+//! result; it bears no cache mark, so what the client caches ends before it.
+
+use super::super::json::{At, BadJson, Doc, Edits, Kind, quoted};
+use super::{Found, Mark, Role, Said, What, flag, other, piece, texts};
+
+pub(super) fn read<'t>(doc: &Doc<'t>) -> Result<Found<'t>, BadJson> {
+    let mut system = Vec::new();
+    if let Some(at) = doc.get(Doc::ROOT, "system")? {
+        let mut pieces = Vec::new();
+        texts(doc, at, &What::Text, &mut pieces)?;
+        let said = pieces.into_iter().filter(|piece| piece.what == What::Text);
+        // A line of the client's own, which is another one in each call.
+        let said = said.filter(|piece| !piece.text.starts_with("x-anthropic-billing-header:"));
+        system.extend(said.map(|piece| piece.text));
+    }
+    let mut messages = Vec::new();
+    if let Some(list) = doc.get(Doc::ROOT, "messages")? {
+        for message in doc.items(list) {
+            messages.push(said(doc, message)?);
+        }
+    }
+    let hint = match doc.path(Doc::ROOT, &["metadata", "user_id"])? {
+        Some(at) => doc.text(at),
+        None => None,
+    };
+    Ok(Found { system, messages, hint, stream: flag(doc, "stream")? == Some(true) })
+}
+
+fn role(doc: &Doc<'_>, message: At) -> Result<Role, BadJson> {
+    Ok(match doc.string(message, "role")?.as_deref() {
+        Some("assistant") => Role::Assistant,
+        Some("system" | "developer") => Role::System,
+        _ => Role::User,
+    })
+}
+
+fn said<'t>(doc: &Doc<'t>, message: At) -> Result<Said<'t>, BadJson> {
+    let role = role(doc, message)?;
+    let mut pieces = Vec::new();
+    let Some(content) = doc.get(message, "content")? else { return Ok(Said { role, pieces }) };
+    if doc.kind(content) == Kind::String {
+        texts(doc, content, &What::Text, &mut pieces)?;
+        return Ok(Said { role, pieces });
+    }
+    for block in doc.items(content) {
+        let kind = doc.string(block, "type")?;
+        let kind = kind.as_deref().unwrap_or_default();
+        match kind {
+            "text" => match doc.get(block, "text")?.and_then(|at| piece(doc, at, What::Text)) {
+                Some(text) => pieces.push(text),
+                None => pieces.push(other()),
+            },
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                let id = doc.string(block, "id")?.unwrap_or_default();
+                let text = doc.string(block, "name")?.unwrap_or_default();
+                pieces.push(super::Piece { what: What::Call { id }, text, place: None });
+            }
+            kind if kind.ends_with("tool_result") => {
+                let id = doc.string(block, "tool_use_id")?.unwrap_or_default();
+                // What the provider's own tools gave is the provider's to check.
+                let mark = if kind == "tool_result" { Mark::Wrapped } else { Mark::Kept };
+                let what = What::Result { id: id.clone(), tool: None, mark };
+                let before = pieces.len();
+                if let Some(content) = doc.get(block, "content")? {
+                    texts(doc, content, &what, &mut pieces)?;
+                }
+                if pieces.len() == before {
+                    let what = What::Result { id, tool: None, mark: Mark::Kept };
+                    pieces.push(super::Piece { what, text: "".into(), place: None });
+                }
+            }
+            "document" | "search_result" => texts_inside(doc, block, &mut pieces)?,
+            _ => pieces.push(other()),
+        }
+    }
+    Ok(Said { role, pieces })
+}
+
+fn texts_inside<'t>(
+    doc: &Doc<'t>,
+    block: At,
+    pieces: &mut Vec<super::Piece<'t>>,
+) -> Result<(), BadJson> {
+    let source = doc.get(block, "source")?.unwrap_or(block);
+    let plain = doc.string(source, "type")?.as_deref() == Some("text");
+    match doc.get(source, "data")?.filter(|_| plain).and_then(|at| piece(doc, at, What::Text)) {
+        Some(text) => pieces.push(text),
+        None => pieces.push(other()),
+    }
+    Ok(())
+}
+
+pub(super) fn place(doc: &Doc<'_>, block: &str, edits: &mut Edits) {
+    let text = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(block));
+    let message = format!("{{\"role\":\"user\",\"content\":[{text}]}}");
+    let Ok(Some(list)) = doc.get(Doc::ROOT, "messages") else {
+        return edits.add(doc, Doc::ROOT, "messages", &format!("[{message}]"));
+    };
+    if doc.kind(list) != Kind::Array {
+        return edits.replace(doc.span(list), format!("[{message}]"));
+    }
+    let all: Vec<At> = doc.items(list).collect();
+    let Some(last) = all.last().copied() else { return edits.push(doc, list, &message) };
+    // A turn that the provider's own tool interrupted goes on where it stood.
+    let target = if is_paused(doc, last) {
+        all.iter().rev().copied().find(|one| is_user(doc, *one)).unwrap_or(last)
+    } else {
+        last
+    };
+    let content = doc.get(target, "content").ok().flatten();
+    match content.filter(|_| is_user(doc, target)) {
+        Some(content) if doc.kind(content) == Kind::Array => edits.push(doc, content, &text),
+        Some(content) if doc.kind(content) == Kind::String => {
+            let own = format!("[{{\"type\":\"text\",\"text\":{}}},{text}]", doc.raw(content));
+            // Empty texts are refused inside of a list.
+            let empty = doc.text(content).is_none_or(|text| text.trim().is_empty());
+            edits.replace(doc.span(content), if empty { format!("[{text}]") } else { own });
+        }
+        _ => edits.push(doc, list, &message),
+    }
+}
+
+fn is_user(doc: &Doc<'_>, message: At) -> bool {
+    doc.string(message, "role").ok().flatten().as_deref() == Some("user")
+}
+
+fn is_paused(doc: &Doc<'_>, message: At) -> bool {
+    let Ok(Some(content)) = doc.get(message, "content") else { return false };
+    let last = doc.items(content).last();
+    let kind = last.and_then(|block| doc.string(block, "type").ok().flatten());
+    !is_user(doc, message)
+        && kind.is_some_and(|kind| {
+            kind == "server_tool_use" || kind == "mcp_tool_use" || kind.ends_with("_tool_result")
+        })
+}

@@ -1,0 +1,401 @@
+//! The way back: a reply read, judged, and passed on as fast as the client takes it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::{Body as HttpBody, Frame, Incoming};
+use hyper::header::{self, HeaderMap};
+use hyper::{Response, StatusCode};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, sleep_until, timeout};
+use wardkeep_detect::leak::OutputGuard;
+
+use super::door::{Door, Refused, full};
+use super::inflate::Inflate;
+use super::judge::{Ended, Exchange, Outcome, Seen};
+use super::reply::{Reply, Ruling, Step, ToolCall, Whole, stream_error};
+use super::upstream::{Body, BoxError, end_to_end};
+
+/// Parts of a reply that wait for the client.
+const WAITING: usize = 8;
+/// A client that gets nothing for so long is told that something comes, where it understands that.
+const QUIET: Duration = Duration::from_secs(5);
+/// Calls in one reply.
+const CALLS: usize = 256;
+
+/// A reply that nobody looks into.
+pub(super) fn unread(reply: Response<Incoming>) -> Response<Body> {
+    let (mut parts, body) = reply.into_parts();
+    end_to_end(&mut parts.headers);
+    Response::from_parts(parts, body.map_err(BoxError::from).boxed_unsync())
+}
+
+/// An exchange whose request went out.
+pub(super) struct Passing {
+    pub(super) door: Arc<Door>,
+    pub(super) exchange: Exchange,
+    /// Bytes and hash of the body that went out.
+    pub(super) sent: (usize, [u8; 32]),
+    pub(super) marked: usize,
+    pub(super) guard: Option<Arc<OutputGuard>>,
+    pub(super) question: String,
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+/// What is counted of a reply.
+#[derive(Default)]
+struct Tally {
+    received: u64,
+    shown: Sha256,
+}
+
+impl Passing {
+    fn new_reply(&self) -> Reply {
+        let config = &self.door.config;
+        Reply::new(
+            self.exchange.wire,
+            self.guard.clone(),
+            &self.question,
+            config.features.judge,
+            config.limits.event,
+        )
+    }
+
+    /// Records that there was no reply.
+    pub(super) async fn failed(self, why: String) {
+        self.done(None, Tally::default(), None, Ended::Failed(why)).await;
+    }
+
+    async fn done(&self, status: Option<u16>, tally: Tally, reply: Option<&Reply>, ended: Ended) {
+        let outcome = Outcome {
+            status,
+            sent: self.sent.0,
+            sent_sha256: self.sent.1,
+            received: tally.received,
+            shown_sha256: tally.shown.finalize().into(),
+            marked: self.marked,
+            report: reply.map(|reply| reply.report().clone()).unwrap_or_default(),
+            ended,
+        };
+        self.door.judge.done(&self.exchange, &outcome).await;
+        self.door.tell(&Seen::Reply { exchange: &self.exchange, outcome: &outcome });
+    }
+
+    pub(super) async fn reply(self, reply: Response<Incoming>) -> Result<Response<Body>, Refused> {
+        let (mut parts, body) = reply.into_parts();
+        end_to_end(&mut parts.headers);
+        let status = parts.status.as_u16();
+        if !parts.status.is_success() {
+            let (sender, channel) = channel();
+            tokio::spawn(self.relay(status, body, sender));
+            return Ok(Response::from_parts(parts, channel));
+        }
+        let wire = self.exchange.wire;
+        let refuse = |why: &str| Refused::new(StatusCode::BAD_GATEWAY, Some(wire), why);
+        let Some(inflate) = Inflate::of(&parts.headers) else {
+            let why = "the model's reply is encoded in a way that cannot be read";
+            self.done(Some(status), Tally::default(), None, Ended::Cut(why.to_owned())).await;
+            return Err(refuse(why));
+        };
+        match kind(&parts.headers) {
+            Kind::Stream => {
+                if !inflate.is_plain() {
+                    parts.headers.remove(header::CONTENT_ENCODING);
+                }
+                parts.headers.remove(header::CONTENT_LENGTH);
+                let (sender, channel) = channel();
+                tokio::spawn(Streaming::new(self, status, inflate, sender).run(body));
+                Ok(Response::from_parts(parts, channel))
+            }
+            Kind::Document => match self.whole(status, inflate, body).await {
+                Ok(shown) => {
+                    parts.headers.remove(header::CONTENT_ENCODING);
+                    parts.headers.remove(header::CONTENT_LENGTH);
+                    Ok(Response::from_parts(parts, full(shown)))
+                }
+                Err(why) => Err(refuse(&why)),
+            },
+            Kind::Other => {
+                let why = "the model's reply is neither JSON nor a stream of events";
+                self.done(Some(status), Tally::default(), None, Ended::Cut(why.to_owned())).await;
+                Err(refuse(why))
+            }
+        }
+    }
+
+    /// Passes an error of the model's server on as it is.
+    async fn relay(self, status: u16, mut body: Incoming, sender: Sender) {
+        let mut tally = Tally::default();
+        let ended = loop {
+            match body.frame().await {
+                None => break Ended::Done,
+                Some(Err(error)) => {
+                    let why = error.to_string();
+                    let _ = sender.send(Err(error.into())).await;
+                    break Ended::Failed(why);
+                }
+                Some(Ok(frame)) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    tally.received += data.len() as u64;
+                    tally.shown.update(&data);
+                    if sender.send(Ok(data)).await.is_err() {
+                        break Ended::Gone;
+                    }
+                }
+            }
+        };
+        drop(sender);
+        self.done(Some(status), tally, None, ended).await;
+    }
+
+    /// A reply in one document.
+    async fn whole(
+        self,
+        status: u16,
+        mut inflate: Inflate,
+        body: Incoming,
+    ) -> Result<Vec<u8>, String> {
+        let limits = self.door.limits();
+        let mut reply = self.new_reply();
+        let mut tally = Tally::default();
+        let read = async {
+            let body = Limited::new(body, limits.reply).collect();
+            let body = timeout(limits.silence, body).await;
+            let body = body.map_err(|_| "the model's reply took too long".to_owned())?;
+            let body =
+                body.map_err(|error| format!("the model's reply broke off: {error}"))?.to_bytes();
+            tally.received = body.len() as u64;
+            let undecoded =
+                |error: std::io::Error| format!("the model's reply cannot be decoded: {error}");
+            let mut bytes = inflate.feed(&body, limits.reply).map_err(undecoded)?;
+            bytes.extend(inflate.finish().map_err(undecoded)?);
+            for _ in 0..=CALLS {
+                match reply.whole(&bytes).map_err(|error| error.to_string())? {
+                    Whole::Same => return Ok(bytes),
+                    Whole::Changed(bytes) => return Ok(bytes),
+                    Whole::Judge(call) => {
+                        let ruling = self.judged(&call).await;
+                        reply.ruled(&call, ruling);
+                    }
+                }
+            }
+            Err("the model's reply holds too many tool calls".to_owned())
+        };
+        let shown: Result<Vec<u8>, String> = read.await;
+        let ended = match &shown {
+            Ok(bytes) => {
+                tally.shown.update(bytes);
+                Ended::Done
+            }
+            Err(why) => Ended::Cut(why.clone()),
+        };
+        self.done(Some(status), tally, Some(&reply), ended).await;
+        shown
+    }
+
+    async fn judged(&self, call: &ToolCall) -> Ruling {
+        let ruling = self.door.judge.call(&self.exchange, call).await;
+        self.door.tell(&Seen::Call { exchange: &self.exchange, call, ruling: &ruling });
+        ruling
+    }
+}
+
+/// A reply in a stream.
+struct Streaming {
+    passing: Passing,
+    status: u16,
+    inflate: Inflate,
+    sender: Sender,
+    reply: Reply,
+    tally: Tally,
+    /// Whether something came that the client has not seen.
+    holds: bool,
+    sent: Instant,
+}
+
+impl Streaming {
+    fn new(passing: Passing, status: u16, inflate: Inflate, sender: Sender) -> Self {
+        let reply = passing.new_reply();
+        Self {
+            passing,
+            status,
+            inflate,
+            sender,
+            reply,
+            tally: Tally::default(),
+            holds: false,
+            sent: Instant::now(),
+        }
+    }
+
+    async fn run(mut self, mut body: Incoming) {
+        let ended = self.pass(&mut body).await;
+        drop(body);
+        if let Ended::Cut(why) = &ended {
+            let error = stream_error(self.passing.exchange.wire, &format!("wardkeep: {why}"));
+            let _ = self.send(error).await;
+        }
+        let Self { passing, status, sender, reply, tally, .. } = self;
+        if let Ended::Failed(why) = &ended {
+            // The client sees that it broke off, too.
+            let _ = sender.send(Err(why.clone().into())).await;
+        }
+        drop(sender);
+        passing.done(Some(status), tally, Some(&reply), ended).await;
+    }
+
+    async fn pass(&mut self, body: &mut Incoming) -> Ended {
+        let silence = self.passing.door.limits().silence;
+        let most = self.passing.door.limits().event;
+        let mut heard = Instant::now();
+        loop {
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                () = self.sender.closed() => return Ended::Gone,
+                () = sleep_until(self.sent + QUIET), if self.holds => {
+                    if let Err(ended) = self.keep_alive().await {
+                        return ended;
+                    }
+                    continue;
+                }
+                () = sleep_until(heard + silence) => {
+                    return Ended::Cut("the model said nothing for too long".to_owned());
+                }
+            };
+            heard = Instant::now();
+            let data = match frame {
+                None => break,
+                Some(Err(error)) => {
+                    let mut out = Vec::new();
+                    self.reply.abandon(&mut out);
+                    let _ = self.send(out).await;
+                    return Ended::Failed(error.to_string());
+                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(_) => continue,
+                },
+            };
+            self.tally.received += data.len() as u64;
+            let data = match self.inflate.is_plain() {
+                true => data,
+                false => match self.inflate.feed(&data, most) {
+                    Ok(data) => data.into(),
+                    Err(error) => return Ended::Cut(error.to_string()),
+                },
+            };
+            self.reply.feed(&data);
+            self.holds = true;
+            if let Err(ended) = self.drive().await {
+                return ended;
+            }
+        }
+        match std::mem::replace(&mut self.inflate, Inflate::Plain).finish() {
+            Ok(rest) => self.reply.feed(&rest),
+            Err(error) => return Ended::Cut(error.to_string()),
+        }
+        self.reply.finish();
+        match self.drive().await {
+            Ok(()) => Ended::Done,
+            Err(ended) => ended,
+        }
+    }
+
+    /// Goes as far as it can with what was fed.
+    async fn drive(&mut self) -> Result<(), Ended> {
+        let mut out = Vec::new();
+        for _ in 0..=CALLS {
+            let step = self.reply.step(&mut out);
+            self.send(std::mem::take(&mut out)).await?;
+            match step {
+                Ok(Step::More) => return Ok(()),
+                Ok(Step::Judge(call)) => {
+                    let ruling = self.judged(&call).await?;
+                    self.reply.ruled(&call, ruling);
+                }
+                Err(error) => return Err(Ended::Cut(error.to_string())),
+            }
+        }
+        Err(Ended::Cut("the reply holds too many tool calls at once".to_owned()))
+    }
+
+    async fn judged(&mut self, call: &ToolCall) -> Result<Ruling, Ended> {
+        let door = Arc::clone(&self.passing.door);
+        let exchange = self.passing.exchange.clone();
+        let judged = door.judge.call(&exchange, call);
+        tokio::pin!(judged);
+        let ruling = loop {
+            tokio::select! {
+                ruling = &mut judged => break ruling,
+                () = sleep_until(self.sent + QUIET) => self.keep_alive().await?,
+            }
+        };
+        door.tell(&Seen::Call { exchange: &exchange, call, ruling: &ruling });
+        Ok(ruling)
+    }
+
+    async fn keep_alive(&mut self) -> Result<(), Ended> {
+        self.sent = Instant::now();
+        match self.passing.exchange.wire.keep_alive() {
+            Some(text) => {
+                let holds = self.holds;
+                self.send(text.as_bytes().to_vec()).await?;
+                self.holds = holds;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn send(&mut self, bytes: Vec<u8>) -> Result<(), Ended> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.tally.shown.update(&bytes);
+        (self.sent, self.holds) = (Instant::now(), false);
+        self.sender.send(Ok(bytes.into())).await.map_err(|_| Ended::Gone)
+    }
+}
+
+enum Kind {
+    Stream,
+    Document,
+    Other,
+}
+
+fn kind(headers: &HeaderMap) -> Kind {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let value = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    match value.to_ascii_lowercase().as_str() {
+        "text/event-stream" | "application/x-ndjson" | "application/jsonl" => Kind::Stream,
+        "application/json" => Kind::Document,
+        _ => Kind::Other,
+    }
+}
+
+type Sender = mpsc::Sender<Result<Bytes, BoxError>>;
+
+fn channel() -> (Sender, Body) {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    (sender, Channel(receiver).boxed_unsync())
+}
+
+/// A body that comes out of a channel.
+struct Channel(mpsc::Receiver<Result<Bytes, BoxError>>);
+
+impl HttpBody for Channel {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.0.poll_recv(context).map(|part| part.map(|part| part.map(Frame::data)))
+    }
+}

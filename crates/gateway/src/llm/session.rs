@@ -1,0 +1,352 @@
+//! Which conversation a request belongs to, told by what it repeats.
+//!
+//! A request goes on with a session if it repeats all that the session has said and adds to it, if it
+//! shows tool calls that only that session knows, or if the client itself calls both by one name.
+//! Otherwise it begins a new one, which is then told everything that the request holds: so nothing
+//! that is in a model's context is unknown to its session, and nothing is in it that is not.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use sha2::{Digest as _, Sha256};
+
+use super::ask::{Asked, Piece, Print, Role, What};
+
+/// Sessions that are remembered.
+const SESSIONS: usize = 1024;
+/// Prefixes that one session is known by.
+const PREFIXES: usize = 4096;
+/// Pieces that one session remembers to have seen.
+const SEEN: usize = 16_384;
+/// Bytes of texts that stand in the place of others, in one session.
+const INSTEAD: usize = 4 << 20;
+
+/// All sessions of a proxy.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    seed: [u8; 16],
+    made: u64,
+    clock: u64,
+    by_prefix: HashMap<Print, u64>,
+    by_hint: HashMap<Print, u64>,
+    all: HashMap<u64, Session>,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    name: String,
+    used: u64,
+    /// The last print is that of the whole conversation.
+    prefixes: VecDeque<Print>,
+    head: Option<Print>,
+    calls: HashSet<Print>,
+    seen: HashSet<Print>,
+    instead: HashMap<Print, String>,
+    instead_bytes: usize,
+    system: Option<Print>,
+    hint: Option<Print>,
+}
+
+/// A request's place among the sessions.
+#[derive(Debug)]
+pub(crate) struct Found {
+    key: u64,
+    /// The session's name.
+    pub(crate) name: String,
+    /// Whether it begins with this request.
+    pub(crate) new: bool,
+    /// The session that it goes on from under another history, as after compaction.
+    pub(crate) parent: Option<String>,
+    /// Whether the system prompt is another than in the session's last request.
+    pub(crate) system: bool,
+    /// Pieces that the session has not seen: message and piece, with the print.
+    pub(crate) unseen: Vec<(usize, usize, Print)>,
+    /// What stands in the place of pieces.
+    pub(crate) instead: HashMap<Print, String>,
+}
+
+impl Found {
+    /// The same with other pieces that were not seen.
+    pub(crate) fn with_unseen(&self, unseen: Vec<(usize, usize, Print)>) -> Self {
+        Self {
+            key: self.key,
+            name: self.name.clone(),
+            new: self.new,
+            parent: self.parent.clone(),
+            system: self.system,
+            unseen,
+            instead: HashMap::new(),
+        }
+    }
+}
+
+impl Sessions {
+    /// `seed` makes names that no other proxy has.
+    pub(crate) fn new(seed: [u8; 16]) -> Self {
+        Self {
+            seed,
+            made: 0,
+            clock: 0,
+            by_prefix: HashMap::new(),
+            by_hint: HashMap::new(),
+            all: HashMap::new(),
+        }
+    }
+
+    /// Finds or makes the session of a request.
+    pub(crate) fn find(&mut self, asked: &Asked<'_>) -> Found {
+        self.clock += 1;
+        let prefixes = asked.prefixes();
+        let hint = asked.hint.as_ref().filter(|hint| is_of_one_session(hint));
+        let hint = hint.map(|hint| print(hint.as_bytes()));
+        let (goes_on, parent) = self.goes_on(asked, &prefixes, hint);
+        let new = goes_on.is_none();
+        let key = goes_on.unwrap_or_else(|| self.make());
+        let system = print(asked.system.as_bytes());
+        let used = self.clock;
+        let session = self.all.entry(key).or_default();
+        session.used = used;
+        let changed = !asked.system.is_empty() && session.system != Some(system);
+        session.system = Some(system);
+        let mut unseen = Vec::new();
+        for (message, said) in asked.messages.iter().enumerate() {
+            if said.role == Role::Assistant && !said.pieces.iter().any(is_result) {
+                continue;
+            }
+            for (place, piece) in said.pieces.iter().enumerate() {
+                let counts = match piece.what {
+                    What::Text => said.role == Role::User,
+                    What::Result { .. } => true,
+                    What::Call { .. } | What::Other => false,
+                };
+                if counts && !piece.text.trim().is_empty() {
+                    let print = piece.print();
+                    if !session.seen.contains(&print) {
+                        unseen.push((message, place, print));
+                    }
+                }
+            }
+        }
+        let found = Found {
+            key,
+            name: session.name.clone(),
+            new,
+            parent,
+            system: changed,
+            unseen,
+            instead: session.instead.clone(),
+        };
+        self.note(key, asked, prefixes, hint);
+        self.forget();
+        found
+    }
+
+    /// The session that a request goes on with; or else the one that it follows from.
+    fn goes_on(
+        &self,
+        asked: &Asked<'_>,
+        prefixes: &[Print],
+        hint: Option<Print>,
+    ) -> (Option<u64>, Option<String>) {
+        let hinted = hint.and_then(|hint| self.by_hint.get(&hint).copied());
+        let longest = prefixes.iter().rev().find_map(|prefix| {
+            let key = *self.by_prefix.get(prefix)?;
+            Some((key, self.all.get(&key)?, *prefix))
+        });
+        if let Some((key, session, prefix)) = longest {
+            if session.head == Some(prefix) {
+                return (Some(key), None);
+            }
+            let knows = calls(asked).filter(|call| session.calls.contains(call)).count();
+            if hinted == Some(key) || knows > 0 {
+                return (Some(key), None);
+            }
+        }
+        let parent = hinted.and_then(|key| self.all.get(&key)).map(|session| session.name.clone());
+        (None, parent)
+    }
+
+    fn make(&mut self) -> u64 {
+        self.made += 1;
+        let mut hash = Sha256::new();
+        hash.update(self.seed);
+        hash.update(self.made.to_le_bytes());
+        let name: String = hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        self.all.insert(self.made, Session { name, ..Session::default() });
+        self.made
+    }
+
+    fn note(&mut self, key: u64, asked: &Asked<'_>, prefixes: Vec<Print>, hint: Option<Print>) {
+        let Some(session) = self.all.get_mut(&key) else { return };
+        session.head = prefixes.last().copied();
+        let from = prefixes.len().saturating_sub(PREFIXES);
+        for prefix in &prefixes[from..] {
+            // Who shares a beginning with another is found by what comes after.
+            if self.by_prefix.insert(*prefix, key) != Some(key) {
+                session.prefixes.push_back(*prefix);
+            }
+        }
+        while session.prefixes.len() > PREFIXES {
+            let Some(old) = session.prefixes.pop_front() else { break };
+            if self.by_prefix.get(&old) == Some(&key) {
+                self.by_prefix.remove(&old);
+            }
+        }
+        session.calls.extend(calls(asked).take(SEEN.saturating_sub(session.calls.len())));
+        if let Some(hint) = hint {
+            session.hint = Some(hint);
+            self.by_hint.insert(hint, key);
+        }
+    }
+
+    /// Notes that pieces were judged, and what stands in their place.
+    pub(crate) fn judged(&mut self, found: &Found, instead: &HashMap<Print, String>) {
+        let Some(session) = self.all.get_mut(&found.key) else { return };
+        if session.seen.len() + found.unseen.len() > SEEN {
+            // They are judged once more, that is all.
+            session.seen.clear();
+        }
+        session.seen.extend(found.unseen.iter().map(|(_, _, print)| *print));
+        for (print, text) in instead {
+            if session.instead_bytes + text.len() > INSTEAD {
+                // What is not remembered is judged again instead.
+                session.seen.remove(print);
+                continue;
+            }
+            session.instead_bytes += text.len();
+            session.instead.insert(*print, text.clone());
+        }
+    }
+
+    fn forget(&mut self) {
+        while self.all.len() > SESSIONS {
+            let oldest =
+                self.all.iter().min_by_key(|(_, session)| session.used).map(|(key, _)| *key);
+            let Some(session) = oldest.and_then(|key| self.all.remove(&key)) else { return };
+            let key = oldest.unwrap_or_default();
+            for prefix in session.prefixes {
+                if self.by_prefix.get(&prefix) == Some(&key) {
+                    self.by_prefix.remove(&prefix);
+                }
+            }
+            if let Some(hint) = session.hint
+                && self.by_hint.get(&hint) == Some(&key)
+            {
+                self.by_hint.remove(&hint);
+            }
+        }
+    }
+}
+
+/// Whether a client's name looks like that of one conversation, and not of a user or a program.
+fn is_of_one_session(hint: &str) -> bool {
+    let digits = hint.bytes().filter(u8::is_ascii_digit).count();
+    hint.contains("session") || hint.len() >= 20 && digits >= 6
+}
+
+fn is_result(piece: &Piece<'_>) -> bool {
+    matches!(piece.what, What::Result { .. })
+}
+
+fn calls<'a>(asked: &'a Asked<'_>) -> impl Iterator<Item = Print> + 'a {
+    asked.messages.iter().flat_map(|said| &said.pieces).filter_map(|piece| match &piece.what {
+        // Some wires have no ids but names, which every session knows.
+        What::Call { id } if *id != piece.text && id.len() >= 8 => Some(print(id.as_bytes())),
+        _ => None,
+    })
+}
+
+fn print(bytes: &[u8]) -> Print {
+    let mut print = [0; 16];
+    print.copy_from_slice(&Sha256::digest(bytes)[..16]);
+    print
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::Wire;
+    use super::*;
+
+    fn find(sessions: &mut Sessions, messages: &str) -> Found {
+        let body = format!("{{\"system\":\"s\",\"messages\":[{messages}]}}");
+        let asked = Asked::read(Wire::Anthropic, body.as_bytes()).unwrap();
+        let found = sessions.find(&asked);
+        sessions.judged(&found, &HashMap::new());
+        found
+    }
+
+    const HELLO: &str = r#"{"role":"user","content":"hello"}"#;
+    const MARKED: &str = r#"{"role":"user","content":[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]}"#;
+    const REPLY: &str = r#"{"role":"assistant","content":"hi there"}"#;
+    const OTHER: &str = r#"{"role":"assistant","content":"good day"}"#;
+    const MORE: &str = r#"{"role":"user","content":"more"}"#;
+
+    #[test]
+    fn a_conversation_goes_on() {
+        let mut sessions = Sessions::new([1; 16]);
+        let first = find(&mut sessions, MARKED);
+        assert!(first.new && first.unseen.len() == 1 && first.system);
+        let second = find(&mut sessions, &format!("{HELLO},{REPLY},{MORE}"));
+        assert_eq!((second.new, &second.name), (false, &first.name));
+        assert_eq!(second.unseen.len(), 1, "only what is new");
+        assert!(!second.system);
+        // The same again is the same session.
+        let again = find(&mut sessions, &format!("{HELLO},{REPLY},{MORE}"));
+        assert_eq!((again.name, again.unseen.len()), (first.name, 0));
+    }
+
+    #[test]
+    fn two_that_begin_alike_are_told_apart() {
+        let mut sessions = Sessions::new([1; 16]);
+        let one = find(&mut sessions, HELLO);
+        let one_more = find(&mut sessions, &format!("{HELLO},{REPLY},{MORE}"));
+        let other = find(&mut sessions, &format!("{HELLO},{OTHER},{MORE}"));
+        assert_eq!(one.name, one_more.name);
+        assert_ne!(one.name, other.name);
+        // The new one is told all that it holds.
+        assert_eq!(other.unseen.len(), 2);
+        let one_end = find(&mut sessions, &format!("{HELLO},{REPLY},{MORE},{REPLY},{MORE}"));
+        assert_eq!(one_end.name, one.name);
+    }
+
+    #[test]
+    fn tool_calls_tie_a_rewritten_history_to_its_session() {
+        let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"toolu_0123456789","name":"b","input":{}}]}"#;
+        let result = |text: &str| {
+            format!(
+                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_0123456789","content":"{text}"}}]}}"#
+            )
+        };
+        let mut sessions = Sessions::new([1; 16]);
+        let one = find(&mut sessions, &format!("{HELLO},{call},{}", result("long text")));
+        let cleared =
+            find(&mut sessions, &format!("{HELLO},{call},{},{REPLY},{MORE}", result("[gone]")));
+        assert_eq!(one.name, cleared.name);
+        assert_eq!(cleared.unseen.len(), 2, "the changed result is judged again");
+    }
+
+    #[test]
+    fn a_compacted_conversation_follows_from_its_own() {
+        let ask = |sessions: &mut Sessions, user: &str, text: &str| {
+            let body = format!(
+                r#"{{"metadata":{{"user_id":"{user}"}},"messages":[{{"role":"user","content":"{text}"}}]}}"#
+            );
+            sessions.find(&Asked::read(Wire::Anthropic, body.as_bytes()).unwrap())
+        };
+        let mut sessions = Sessions::new([1; 16]);
+        let one = ask(&mut sessions, "user_1_session_ab12", "hello");
+        let two = ask(&mut sessions, "user_1_session_ab12", "This goes on from before: …");
+        assert_eq!((two.new, two.parent), (true, Some(one.name)));
+        // The name of a user ties nothing together.
+        ask(&mut sessions, "user-7", "hello");
+        assert_eq!(ask(&mut sessions, "user-7", "another matter").parent, None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut sessions = Sessions::new([1; 16]);
+        for number in 0..SESSIONS + 50 {
+            find(&mut sessions, &format!("{{\"role\":\"user\",\"content\":\"q{number}\"}}"));
+        }
+        assert!(sessions.all.len() <= SESSIONS && sessions.by_prefix.len() <= SESSIONS);
+    }
+}
