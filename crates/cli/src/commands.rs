@@ -11,7 +11,7 @@ mod detector;
 mod doctor;
 mod egress;
 mod evidence;
-mod hook;
+pub(crate) mod hook;
 pub(crate) mod identity;
 pub(crate) mod init;
 mod install;
@@ -21,11 +21,13 @@ mod man;
 pub(crate) mod md;
 mod notifications;
 mod prove;
+mod proxy;
 mod rollback;
 mod rules;
 mod run;
 mod sandbox;
 mod scan;
+mod skill;
 mod snapshot;
 mod time;
 mod trust;
@@ -65,6 +67,7 @@ pub(crate) enum Command {
     Notifications(notifications::Args),
     Protect(identity::ProtectArgs),
     Prove(prove::Args),
+    Proxy(proxy::Args),
     Release(identity::ReleaseArgs),
     Reset(identity::ResetArgs),
     Restore(identity::RestoreArgs),
@@ -73,6 +76,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Sandbox(sandbox::Args),
     Scan(scan::Args),
+    Skill(skill::Args),
     Snapshot(snapshot::Args),
     Stage(identity::StageArgs),
     Status(identity::StatusArgs),
@@ -96,7 +100,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Doctor(args) => doctor::run(context, args),
         Command::Egress(args) => egress::run(context, args),
         Command::Evidence(args) => evidence::run(context, args.command),
-        Command::Hook(args) => hook::run(context, args),
+        Command::Hook(args) => Ok(hook::run(context, args)),
         Command::Init(args) => init::run(context, args),
         Command::Install(args) => install::run(context, args),
         Command::Log(args) => log::run(context, args),
@@ -108,7 +112,9 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Rollback(args) => rollback::run(context, args),
         Command::Notifications(args) => notifications::run(context, args),
         Command::Prove(args) => prove::run(context, args),
+        Command::Proxy(args) => proxy::run(context, args),
         Command::Scan(args) => scan::run(context, args),
+        Command::Skill(args) => skill::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args.command),
         Command::Apply(args) => identity::apply(context, args),
         Command::Diff(args) => identity::diff(context, args),

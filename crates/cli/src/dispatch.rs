@@ -1,7 +1,7 @@
 //! From the arguments to the exit code.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
@@ -9,6 +9,7 @@ use clap::error::{ContextValue, ErrorKind};
 
 use crate::cli::{Globals, TOOLS, Tool};
 use crate::commands;
+use crate::commands::hook::Args as HookArgs;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -17,6 +18,11 @@ use crate::ui::{Ui, harmless};
 /// Runs the command that `arguments` ask for, the program's own name first.
 pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
     let tool = tool_called(arguments.first());
+    if let Some((state_dir, args)) = plain_hook(tool, &arguments) {
+        let ui = Ui::new(&Globals::default());
+        let context = Context::new(ui, "hook".to_owned(), tool.name, state_dir);
+        return commands::hook::run(&context, args).code().into();
+    }
     let parsed = (tool.command)().try_get_matches_from(&arguments);
     let parsed = parsed.and_then(|matches| Ok(((tool.read)(&matches)?, matches)));
     let (cli, matches) = match parsed {
@@ -34,6 +40,27 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
         Some(code) => ExitCode::from(code),
         None => context.ui.close(exit),
     }
+}
+
+/// The arguments of a hook, as installers write them: an agent waits for each one, and to build all
+/// that the command line knows takes longer than to ask. Anything else is read the long way.
+fn plain_hook(tool: &Tool, arguments: &[OsString]) -> Option<(Option<PathBuf>, HookArgs)> {
+    let mut words =
+        arguments.get(1..).filter(|_| tool.group.is_none() && tool.name == "wardkeep")?;
+    let mut state_dir = None;
+    if let [option, value, rest @ ..] = words
+        && option == "--state-dir"
+    {
+        let looks_like_a_path = !value.is_empty() && !value.as_encoded_bytes().starts_with(b"-");
+        state_dir = looks_like_a_path.then(|| Some(PathBuf::from(value)))?;
+        words = rest;
+    }
+    let [command, rest @ ..] = words else { return None };
+    if command != "hook" {
+        return None;
+    }
+    let rest: Option<Vec<&str>> = rest.iter().map(|word| word.to_str()).collect();
+    Some((state_dir, HookArgs::plain(&rest?)?))
 }
 
 /// The tool by the name that the program was called by.

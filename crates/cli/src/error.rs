@@ -189,7 +189,7 @@ impl From<StoreError> for CliError {
             StoreError::Absent(path) => Self::new(
                 Exit::Unreadable,
                 format!("there is no evidence in `{}`", path.display()),
-                "record something first with `wardkeep evidence append`, or name another --state-dir",
+                "protect an agent with `wardkeep install`, or name another --state-dir",
             ),
             StoreError::Newer { path, found } => Self::new(
                 Exit::Unreadable,

@@ -17,7 +17,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use wardkeep_policy::protect::{
-    FileKind, ProtectLists, ProtectedSet, Readings, fold_name, folded_components, glob_matches,
+    FileKind, PathFacts, ProtectLists, ProtectedSet, Readings, fold_name, folded_components,
+    glob_matches,
 };
 
 use walk::Walk;
@@ -30,6 +31,10 @@ pub const MAX_COMPONENTS: usize = 4096;
 pub const MAX_LINKS: usize = 40;
 /// Most files of the state directory, and matches of globs, that a set knows by identity.
 const MAX_IDENTIFIED: usize = 4096;
+/// Most agents whose installation is read.
+const MAX_INSTALLED: usize = 64;
+/// Longest list of files that `wardkeep install` wrote.
+const MAX_LIST: u64 = 1 << 20;
 
 /// Why a path cannot be resolved. Whoever asks treats it as a denial.
 #[derive(Debug, thiserror::Error)]
@@ -177,6 +182,57 @@ fn cleaned(base: &Path, path: &Path) -> Option<PathBuf> {
     Some(clean)
 }
 
+/// What is protected for whom: the settings in the user's home, those in every home that `wardkeep
+/// install` wrote into, and the files that it wrote. An agent may run with another home than the one
+/// that the system's list of users tells.
+#[must_use]
+pub fn protect_lists(state: &Path, home: Option<&Path>) -> ProtectLists {
+    /// What is read of a list of files.
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Installed {
+        home: Option<PathBuf>,
+        files: Vec<Written>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Written {
+        path: PathBuf,
+    }
+    let mut lists = ProtectLists::with_home(home);
+    let mut budget = MAX_INSTALLED;
+    let folder = state.join("installed");
+    for name in names_in(&folder, &mut budget) {
+        let list = folder.join(name).join("list.json");
+        let Some(installed) = crate::files::read_plain(&list, MAX_LIST)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<Installed>(&bytes).ok())
+        else {
+            continue;
+        };
+        if let Some(other) = installed.home.filter(|other| Some(other.as_path()) != home) {
+            lists.add_home(&other);
+        }
+        lists.settings.extend(installed.files.into_iter().map(|one| one.path));
+    }
+    lists
+}
+
+/// The protected files of a workspace, known by name alone: for who only wants to know what a command
+/// is about.
+///
+/// # Errors
+///
+/// If workspace or state directory cannot be resolved.
+pub fn protected_names(
+    workspace: &Path,
+    state: &Path,
+    lists: &ProtectLists,
+) -> Result<ProtectedSet, ResolveError> {
+    let root = Resolver { base: PathBuf::from("/") };
+    let (workspace, state) = (root.target(workspace)?.literal, root.target(state)?.literal);
+    Ok(ProtectedSet::new(&workspace, &state, lists))
+}
+
 /// The protected files of a workspace as they are now, known by name and by identity.
 ///
 /// # Errors
@@ -193,8 +249,10 @@ pub fn protected_set(
     let mut set = ProtectedSet::new(&workspace, &state, lists);
     let candidates: Vec<PathBuf> = set.candidates().collect();
     let globs: Vec<String> = set.globs().map(str::to_owned).collect();
+    let places = [&workspace, &state];
+    let identify = |set: &mut ProtectedSet, path: &Path| identify(set, &root, &places, path);
     for path in candidates {
-        identify(&mut set, &root, &path);
+        identify(&mut set, &path);
     }
     // Names that only differ in case or form are the same file where the system says so, and
     // another protected one where it does not.
@@ -204,25 +262,31 @@ pub fn protected_set(
     for name in names_in(&workspace.path, &mut budget) {
         let path = workspace.path.join(name);
         if wanted.contains(&folded_components(&path)) {
-            identify(&mut set, &root, &path);
+            identify(&mut set, &path);
         }
     }
     for glob in globs {
         for path in matches_below(&workspace.path, &glob, &mut budget) {
-            identify(&mut set, &root, &path);
+            identify(&mut set, &path);
         }
     }
     let mut budget = MAX_IDENTIFIED;
     for name in names_in(&state.path, &mut budget) {
-        identify(&mut set, &root, &state.path.join(name));
+        identify(&mut set, &state.path.join(name));
     }
     Ok(set)
 }
 
 /// A file that cannot be resolved has no identity to know: it stays protected by its name.
-fn identify(set: &mut ProtectedSet, root: &Resolver, path: &Path) {
+fn identify(set: &mut ProtectedSet, root: &Resolver, places: &[&PathFacts], path: &Path) {
     // Most are not there, and that is cheap to see.
     let Ok(data) = std::fs::symlink_metadata(path) else { return };
+    // So are files right inside of a folder that was walked to: each hook asks for them all.
+    let place = places.iter().find(|place| path.parent() == Some(&place.path));
+    if let Some(file) = place.and_then(|place| walk::file_in(place, path, &data)) {
+        set.identify(&file);
+        return;
+    }
     let Ok(entry) = root.entry(path) else { return };
     set.identify(&entry.literal);
     // What a protected name leads to is protected as well, wherever it lies.

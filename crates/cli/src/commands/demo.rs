@@ -1,6 +1,7 @@
 //! `wardkeep demo`: scenes that play for real, in a folder that is thrown away.
 
 mod attacks;
+mod confined;
 mod evidence;
 mod identity;
 mod poison;
@@ -19,7 +20,7 @@ use crate::ui::Line;
 ///
 /// Everything happens for real in a folder that is removed at the end: a policy is signed and
 /// attacked, a web page poisons an agent's session, a process that took the agent over rewrites what
-/// defines it, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
+/// defines it, a hostile script runs free and then confined, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
 /// everything held.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -49,6 +50,7 @@ const SCENES: &[(&str, &str, Play)] = &[
         poison::play,
     ),
     ("identity", "An agent is taken over, and rewrites everything that defines it", identity::play),
+    ("confined", "A hostile script runs free, and then confined", confined::play),
     ("evidence", "An agent's session is recorded, and someone wants it forgotten", evidence::play),
 ];
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wardkeep_agents::Agent;
-use wardkeep_agents::install::{Finding, INSTALLABLE, Plan, examine, plan};
+use wardkeep_agents::install::{self, Finding, INSTALLABLE, Plan, examine, plan};
 use wardkeep_monitor::wire::{Client, Door};
 
 use super::install::codex_trust::{self, TrustError};
@@ -56,6 +56,7 @@ struct Answer {
 }
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let told = args.user || args.machine.is_some();
     let around = surroundings(context, args.user, args.machine)?;
     let installed = |agent: &Agent| around.state.join("installed").join(agent.name()).is_dir();
     let agents: Vec<Agent> = match args.agents.is_empty() {
@@ -65,11 +66,14 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let daemon = Client::connect_to(&around.state, Door::Hooks, PATIENCE).is_ok();
     let mut rows = Vec::new();
     for agent in agents {
-        let mut findings = examine(agent, &around);
+        // Where it was installed tells where to look, for the machine or for one user.
+        let found = install::installed(agent, &around.state, &around.program);
+        let around = found.as_ref().filter(|_| !told).unwrap_or(&around);
+        let mut findings = examine(agent, around);
         if !installed(&agent) {
             let what = "wardkeep is not installed into it".to_owned();
             findings.insert(0, Finding { what, mend: format!("run `wardkeep install {agent}`") });
-        } else if let Ok(plan) = plan(agent, &around) {
+        } else if let Ok(plan) = plan(agent, around) {
             if let Err(what) = self_test::run(context, &plan) {
                 let mend = "run `wardkeep daemon --foreground`".to_owned();
                 findings.push(Finding { what, mend });

@@ -1,5 +1,8 @@
 //! `wardkeep egress`
 
+pub(super) mod ask;
+pub(super) mod inspect;
+
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
@@ -57,6 +60,16 @@ pub(crate) struct Args {
     /// Most bytes that may be sent in all
     #[arg(long, value_name = "BYTES")]
     max_total: Option<u64>,
+    /// Ask on this terminal about hosts that --allow does not name
+    #[arg(long)]
+    ask: bool,
+    /// Look into TLS to this host, in the name of an authority that lives only as long as the proxy: requests
+    /// inside are then judged one by one, and what they send is looked through; may be given again
+    #[arg(long, value_name = "RULE", value_parser = rule, requires = "trust_out")]
+    inspect: Vec<Rule>,
+    /// Write what programs have to trust for --inspect to this file: what this machine trusts, and that authority
+    #[arg(long, value_name = "FILE", requires = "inspect")]
+    trust_out: Option<PathBuf>,
     /// Let secrets leave in what can be read
     #[arg(long)]
     allow_secrets: bool,
@@ -111,7 +124,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         (None, socket) => harmless(socket.as_deref().unwrap_or_default()),
     };
     context.ui.answer(format!("Listening: {place}"));
-    if args.allow.is_empty() {
+    if args.allow.is_empty() && !args.ask {
         context.ui.note("without --allow, [egress] in config.toml and your rules alone decide");
     }
     context.done(&Ready {
@@ -134,10 +147,24 @@ pub(super) fn rule(text: &str) -> Result<Rule, BadRule> {
 }
 
 fn config(args: &Args) -> Result<Config, CliError> {
-    let unlisted = if args.allow.is_empty() { Unlisted::Decider } else { Unlisted::Deny };
+    let unlisted = match (args.ask, args.allow.is_empty()) {
+        (true, _) => Unlisted::Ask,
+        (false, true) => Unlisted::Decider,
+        (false, false) => Unlisted::Deny,
+    };
     let rules = Rules { allow: args.allow.clone(), deny: args.deny.clone(), unlisted };
     let mut config = Config::new(rules);
+    if args.ask {
+        config.ask = Some(ask::on_terminal()?);
+        config.limits.ask = ask::PATIENCE;
+    }
     config.secrets = args.allow_secrets;
+    config.inspection = inspect::inspection(args.inspect.clone())?;
+    if let (Some(inspection), Some(path)) = (&config.inspection, &args.trust_out) {
+        let bundle = inspect::bundle(inspection)?;
+        std::fs::copy(bundle.path(), path)
+            .map_err(|error| CliError::io("write certificates to", path, &error))?;
+    }
     if let Some(bytes) = args.max_upload {
         config.limits.upload = bytes;
     }

@@ -1,21 +1,27 @@
 //! `wardkeep run`
 
+mod learn;
 mod network;
 mod record;
 mod settings;
+pub(super) mod why;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wardkeep_gateway::egress::Rule;
+use wardkeep_gateway::egress::{Rule, Rules, Unlisted};
+use wardkeep_identity::config::Tier;
 use wardkeep_monitor::daemon::{Starter, ensure_running};
 use wardkeep_monitor::wire::Door;
-use wardkeep_sandbox::{Applied, Ended, Layer, Network, Prepared, SandboxError, Spec};
+use wardkeep_sandbox::names::PathPattern;
+use wardkeep_sandbox::profile::Profile;
+use wardkeep_sandbox::{Applied, DenialKind, Ended, Layer, Network, Prepared, SandboxError, Spec};
 
 use self::network::{Net, Proxy};
 use self::settings::Settings;
-use super::egress::rule;
+use super::egress::{inspect, rule};
 use super::time::parse_duration;
 use crate::context::Context;
 use crate::error::CliError;
@@ -25,6 +31,12 @@ use crate::exit::Exit;
 const START: Duration = Duration::from_secs(3);
 /// Most lines on what was kept from it.
 const SHOWN: usize = 20;
+/// Denials that each get a record while it runs.
+const RECORDED: usize = 100;
+/// The workspace's own list of what is protected.
+const IDENTITY_FILE: &str = "soulguard.json";
+/// Longer than any such list.
+const MAX_CONFIG: u64 = 4 << 20;
 /// Nothing was started.
 const NOT_STARTED: u8 = 125;
 /// It cannot be executed.
@@ -46,6 +58,57 @@ const NOT_FOUND: u8 = 127;
 /// it; 124 if it ran out of time, 125 if it could not be confined, 126 and 127 as in a shell.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    view: ViewArgs,
+    /// Pass this variable on, or set it
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<OsString>,
+    /// End it after this time: 90s, 15m, 2h
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| duration(text))]
+    timeout: Option<Duration>,
+    /// Most megabytes of memory for each process
+    #[arg(long, value_name = "MB")]
+    memory: Option<u64>,
+    /// Most processes
+    #[arg(long, value_name = "N")]
+    processes: Option<u64>,
+    /// Whom it may talk to; `proxy` where the profile or --allow names hosts, else `none`
+    #[arg(long, value_name = "MODE")]
+    net: Option<Net>,
+    /// Look into TLS to this host, in the name of an authority that lives only as long as the run: requests
+    /// inside are then judged one by one, and what they send is looked through; may be given again
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    inspect: Vec<Rule>,
+    /// Ask on the terminal about hosts that no rule names; only where the program itself does not have the
+    /// terminal for its input
+    #[arg(long)]
+    ask: bool,
+    /// Start it although this layer cannot be had: namespaces, proc, landlock, seccomp or names
+    #[arg(long, value_name = "LAYER", value_parser = |text: &str| text.parse::<Layer>())]
+    allow_degraded: Vec<Layer>,
+    /// Do not start a daemon; hooks inside then reach one only if it runs already
+    #[arg(long)]
+    no_daemon: bool,
+    /// Notice what it looks for and does not find inside although it is there outside, and propose at the
+    /// end the smallest addition that would show it. The confinement stays as it is; the run is slower
+    #[arg(long)]
+    learn: bool,
+    /// Print what would be in force, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<OsString>,
+}
+
+/// What a program may see and reach.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ViewArgs {
     /// What the program needs: a built-in profile (claude-code, codex, gemini-cli, localgpt, openclaw,
     /// opencode, shell, skill) or one of config.toml; by the program's name where none is given
     #[arg(long, value_name = "NAME")]
@@ -62,21 +125,6 @@ pub(crate) struct Args {
     /// Show this empty
     #[arg(long, value_name = "PATH")]
     mask: Vec<PathBuf>,
-    /// Pass this variable on, or set it
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    env: Vec<OsString>,
-    /// End it after this time: 90s, 15m, 2h
-    #[arg(long, value_name = "TIME", value_parser = |text: &str| duration(text))]
-    timeout: Option<Duration>,
-    /// Most megabytes of memory for each process
-    #[arg(long, value_name = "MB")]
-    memory: Option<u64>,
-    /// Most processes
-    #[arg(long, value_name = "N")]
-    processes: Option<u64>,
-    /// Whom it may talk to; `proxy` where the profile or --allow names hosts, else `none`
-    #[arg(long, value_name = "MODE")]
-    net: Option<Net>,
     /// A host that it may reach through the proxy, such as example.org, *.example.org, example.org:8443 or
     /// "GET example.org"; may be given again
     #[arg(long, value_name = "RULE", value_parser = rule)]
@@ -84,23 +132,6 @@ pub(crate) struct Args {
     /// A host that it may not reach, whatever else is said; may be given again
     #[arg(long, value_name = "RULE", value_parser = rule)]
     deny: Vec<Rule>,
-    /// Start it although this layer cannot be had: namespaces, proc, landlock, seccomp or names
-    #[arg(long, value_name = "LAYER", value_parser = |text: &str| text.parse::<Layer>())]
-    allow_degraded: Vec<Layer>,
-    /// Do not start a daemon; hooks inside then reach one only if it runs already
-    #[arg(long)]
-    no_daemon: bool,
-    /// Print what would be in force, and start nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// The program and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
-    command: Vec<OsString>,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -128,21 +159,32 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     let state = context.state_dir()?;
     let settings = Settings::load(&state)?;
-    let profile_name = args
-        .profile
-        .clone()
-        .or_else(|| settings.profile.clone())
-        .unwrap_or_else(|| settings.profiles.meant_for(&args.command[0]));
+    let profile_name = args.view.profile_name(&settings, &args.command[0]);
     let dry_run = args.dry_run;
     let no_daemon = args.no_daemon;
-    let (net, mut allow, deny) = (args.net, args.allow.clone(), args.deny.clone());
-    let (mut spec, hosts) = spec_of(context, args, &settings, &profile_name)?;
+    let (net, learns, asks) = (args.net, args.learn, args.ask);
+    let looked_into = args.inspect.clone();
+    if asks && std::io::stdin().is_terminal() {
+        return Err(CliError::refused(
+            "the program has the terminal, so that you cannot be asked there",
+            "give it other input (`</dev/null`), or name hosts with --allow",
+        ));
+    }
+    let (mut spec, Rules { allow, deny, .. }) = spec_of(context, args, &settings, &profile_name)?;
     spec.hidden.push(state.clone());
-    allow.extend(hosts);
     let proxied = match net {
         Some(net) => net == Net::Proxy,
-        None => !allow.is_empty(),
+        None => asks || !allow.is_empty(),
     };
+    let inspection = inspect::inspection(looked_into)?;
+    let trust = inspection.as_deref().map(inspect::bundle).transpose()?;
+    if let Some(trust) = &trust {
+        spec.read.push(trust.path().to_owned());
+        for (name, value) in inspect::variables(trust.path()) {
+            spec.environment.retain(|(known, _)| *known != name);
+            spec.environment.push((name, value));
+        }
+    }
     if proxied {
         spec.network = Network::Proxy { port: network::PORT };
         let own = network::variables();
@@ -163,13 +205,13 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             spec.sockets.push(socket);
         }
     }
-    let workspace = spec.workspace.clone();
+    let (workspace, home) = (spec.workspace.clone(), spec.home.clone());
     let prepared = Prepared::new(spec)?;
     if dry_run {
         return Ok(show(context, &profile_name, prepared.applied()));
     }
     let proxy = match proxied {
-        true => Some(Proxy::new(context, &state, &workspace, allow, deny)?),
+        true => Some(Proxy::new(context, &state, &workspace, allow, deny, asks, inspection)?),
         false => None,
     };
     let missing_before = prepared.applied().missing.len();
@@ -200,16 +242,36 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         (Some(proxy), Some(listener)) => Some(proxy.serve(&state, listener)?),
         _ => None,
     };
-    let (ended, remains) = running.wait_for_program()?;
-    record.ended(&ended)?;
+    let mut unwritten = None;
+    let mut told = 0;
+    let (ended, remains) = running.wait_telling(|denial| {
+        // The rest is in the record of the end.
+        if told < RECORDED && unwritten.is_none() && denial.kind != DenialKind::Unseen {
+            told += 1;
+            unwritten = record.denied(denial).err();
+        }
+    })?;
+    let hosts = served.map(|served| served.end(context)).transpose()?.unwrap_or_default();
+    record.ended(&ended, &hosts)?;
     drop(remains);
-    if let Some(served) = served {
-        served.end(context)?;
+    if let Some(error) = unwritten {
+        return Err(error);
     }
     for one in &missing {
         context.ui.note(&format!("it ran without the layer `{}`: {}", one.layer, one.why));
     }
-    Ok(finish(context, &ended))
+    let exit = finish(context, &ended);
+    if ended.code != 0 && !ended.timed_out {
+        let network = if proxied { "only allowed hosts" } else { "no network (--allow HOST)" };
+        context.ui.hint(&format!(
+            "inside there are {network} and only named parts of the home; `wardkeep sandbox why PATH --host HOST` \
+             tells of each"
+        ));
+    }
+    if learns {
+        learn::propose(context, &profile_name, home.as_deref(), &ended.denials, &hosts);
+    }
+    Ok(exit)
 }
 
 /// Why the program was not started.
@@ -230,28 +292,87 @@ impl From<CliError> for NotStarted {
     }
 }
 
+impl ViewArgs {
+    /// The profile that counts for a program.
+    fn profile_name(&self, settings: &Settings, program: &OsStr) -> String {
+        self.profile
+            .clone()
+            .or_else(|| settings.profile.clone())
+            .unwrap_or_else(|| settings.profiles.meant_for(program))
+    }
+
+    /// What it means: files and folders, and hosts.
+    fn spec(
+        self,
+        context: &Context,
+        settings: &Settings,
+        profile: &Profile,
+        command: Vec<OsString>,
+    ) -> Result<(Spec, Rules), CliError> {
+        let absolute = |path: PathBuf| {
+            std::path::absolute(&path).map_err(|error| CliError::io("find", &path, &error))
+        };
+        let all =
+            |paths: Vec<PathBuf>| paths.into_iter().map(absolute).collect::<Result<Vec<_>, _>>();
+        let workspace = absolute(self.workspace.unwrap_or_else(|| context.workspace()))?;
+        let mut spec = Spec::new(workspace, command);
+        spec.protect = protected_by_owner(&spec.workspace)?;
+        spec.home = context.home();
+        settings.shared.apply(&mut spec);
+        profile.apply(&mut spec);
+        spec.read.extend(all(self.read)?);
+        spec.write.extend(all(self.write)?);
+        spec.masked.extend(all(self.mask)?);
+        // Hooks inside call this very program.
+        spec.read_if_there.extend(context.program());
+        let hosts = profile.hosts.iter().map(|host| rule(host)).collect::<Result<Vec<_>, _>>();
+        let hosts = hosts.map_err(|error| {
+            CliError::refused(error.to_string(), "mend the `hosts` of the profile in config.toml")
+        })?;
+        let allow = self.allow.into_iter().chain(hosts).collect();
+        Ok((spec, Rules { allow, deny: self.deny, unlisted: Unlisted::Deny }))
+    }
+}
+
+/// What the protect tier of the workspace names. A list that cannot be read protects nothing: then
+/// nothing is started.
+fn protected_by_owner(workspace: &Path) -> Result<Vec<PathPattern>, CliError> {
+    let path = workspace.join(IDENTITY_FILE);
+    let refuse = |why: String| {
+        let hint = "mend it, or take it away: see `wardkeep protect --help`";
+        CliError::refused(format!("`{}` cannot be used: {why}", path.display()), hint)
+    };
+    let mut bytes = Vec::new();
+    match std::fs::File::open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(refuse(error.to_string())),
+        Ok(file) => file.take(MAX_CONFIG).read_to_end(&mut bytes),
+    }
+    .map_err(|error| refuse(error.to_string()))?;
+    let config = wardkeep_identity::config::Config::parse(&bytes);
+    let config = config.map_err(|error| refuse(error.to_string()))?;
+    let entries = config.entries().map_err(|error| refuse(error.to_string()))?;
+    let protected = entries.into_iter().filter(|(tier, _)| *tier == Tier::Protect);
+    // Entries are paths from the workspace on.
+    let patterns = protected.map(|(_, entry)| format!("/{entry}").parse::<PathPattern>());
+    patterns.collect::<Result<_, _>>().map_err(|error| refuse(error.to_string()))
+}
+
+fn resolve(settings: &Settings, profile: &str) -> Result<Profile, CliError> {
+    settings.profiles.resolve(profile).map_err(|error| {
+        CliError::refused(error.to_string(), "give another --profile, or mend config.toml")
+    })
+}
+
 fn spec_of(
     context: &Context,
     args: Args,
     settings: &Settings,
     profile: &str,
-) -> Result<(Spec, Vec<Rule>), CliError> {
-    let profile = settings.profiles.resolve(profile).map_err(|error| {
-        CliError::refused(error.to_string(), "give another --profile, or mend config.toml")
-    })?;
-    let absolute = |path: PathBuf| {
-        std::path::absolute(&path).map_err(|error| CliError::io("find", &path, &error))
-    };
-    let workspace = absolute(args.workspace.unwrap_or_else(|| context.workspace()))?;
-    let mut spec = Spec::new(workspace, args.command);
-    spec.home = context.home();
-    settings.shared.apply(&mut spec);
-    profile.apply(&mut spec);
-    spec.read.extend(args.read.into_iter().map(absolute).collect::<Result<Vec<_>, _>>()?);
-    spec.write.extend(args.write.into_iter().map(absolute).collect::<Result<Vec<_>, _>>()?);
-    spec.masked.extend(args.mask.into_iter().map(absolute).collect::<Result<Vec<_>, _>>()?);
-    // Hooks inside call this very program.
-    spec.read_if_there.extend(context.program());
+) -> Result<(Spec, Rules), CliError> {
+    let profile = resolve(settings, profile)?;
+    let (mut spec, rules) = args.view.spec(context, settings, &profile, args.command)?;
+    spec.learn = args.learn;
     spec.timeout = args.timeout.or(spec.timeout);
     spec.limits.memory = args.memory.map(|megabytes| megabytes << 20).or(spec.limits.memory);
     spec.limits.processes = args.processes.unwrap_or(spec.limits.processes);
@@ -271,11 +392,7 @@ fn spec_of(
     environment.push(("TMPDIR".into(), "/tmp".into()));
     environment.push(("WARDKEEP_CONFINED".into(), "1".into()));
     spec.environment = environment;
-    let hosts = profile.hosts.iter().map(|host| rule(host)).collect::<Result<Vec<_>, _>>();
-    let hosts = hosts.map_err(|error| {
-        CliError::refused(error.to_string(), "mend the `hosts` of the profile in config.toml")
-    })?;
-    Ok((spec, hosts))
+    Ok((spec, rules))
 }
 
 /// `NAME=VALUE`, or a name alone.
@@ -306,18 +423,22 @@ fn show(context: &mut Context, profile: &str, applied: &Applied) -> Exit {
 
 /// Says what was kept from it, on standard error: the program's own output stays its own.
 fn finish(context: &mut Context, ended: &Ended) -> Exit {
-    for refused in ended.refused.iter().take(SHOWN) {
-        context.ui.note(&format!("refused: {refused}"));
-    }
-    if ended.refused.len() > SHOWN {
-        let more = ended.refused.len() - SHOWN;
-        context.ui.note(&format!("refused: {more} more, see `wardkeep log`"));
-    }
-    if !ended.refused.is_empty() {
-        context.ui.note(
-            "these names steer agents, shells, editors or builds: make such a change yourself, outside of \
-             the confinement",
-        );
+    let shown = |kind: DenialKind| ended.denials.iter().filter(move |one| one.kind == kind);
+    for (kind, word) in [
+        (DenialKind::Name, "refused"),
+        (DenialKind::Call, "refused"),
+        (DenialKind::Masked, "shown empty"),
+    ] {
+        for denial in shown(kind).take(SHOWN) {
+            context.ui.note(&format!("{word}: {denial}"));
+        }
+        let more = shown(kind).count().saturating_sub(SHOWN);
+        if more > 0 {
+            context.ui.note(&format!("{word}: {more} more, see `wardkeep sandbox why`"));
+        }
+        if let Some(first) = shown(kind).next() {
+            context.ui.hint(&first.how_to_allow());
+        }
     }
     for (path, executes) in ended.repositories.iter().take(SHOWN) {
         let executes = if executes.is_empty() {

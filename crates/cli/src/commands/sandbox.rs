@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use wardkeep_sandbox::audit::{Compliance, Probes, Profile, Report, Roots, State, audit};
 
+use super::run::why;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -22,6 +23,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Audit(AuditArgs),
+    Why(Box<why::Args>),
 }
 
 /// Tells what confines this process, and what of a profile is missing
@@ -44,6 +46,7 @@ const MARKS: [&str; 3] = ["KUBERNETES_SERVICE_HOST", "container", "CONTAINER_RUN
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     match args.command {
         Command::Audit(args) => run_audit(context, &args),
+        Command::Why(args) => why::run(context, *args),
     }
 }
 

@@ -4,7 +4,7 @@ mod excerpt;
 mod files;
 mod lines;
 mod rules;
-mod sarif;
+pub(super) mod sarif;
 
 use std::path::PathBuf;
 

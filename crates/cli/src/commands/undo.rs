@@ -23,8 +23,9 @@ use crate::exit::Exit;
 /// that are named. Run again, it goes one step further back. What it replaces is kept as a snapshot
 /// first. Files that were not there before are left alone unless --created is given, and files that
 /// the agent's tools did not touch never change. Packages, caches and build output, files over 16 MiB,
-/// and what is over 64 MiB in one call are not kept. Refuses without a terminal unless --yes is
-/// given, and always inside `wardkeep run`.
+/// and what is over 64 MiB in one call are not kept. Nor is what a command changes without naming it
+/// (`make clean`, `xargs rm`, a formatter). Refuses without a terminal unless --yes is given, and
+/// always inside `wardkeep run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files, or folders with all in them; without any, those of the last call
@@ -100,7 +101,11 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let nothing = plan.back.is_empty() && !removes;
     if nothing || args.dry_run {
         if nothing {
-            context.ui.answer("Nothing to undo: no file differs from what was kept of it.");
+            context.ui.answer(if plan.calls.is_empty() && plan.lost.is_empty() {
+                "Nothing to undo: nothing was kept of that; `--list` shows what was."
+            } else {
+                "Nothing to undo: no file differs from what was kept of it."
+            });
         }
         let done = Answer { dry_run: args.dry_run, ..would(&plan, args.created, !nothing) };
         return Ok(context.done(&done));

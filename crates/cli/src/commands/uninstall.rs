@@ -11,6 +11,7 @@ use crate::exit::Exit;
 /// Takes an installation back: the agent's settings get the bytes that they had before
 ///
 /// A file that was changed since keeps those changes; only the entries of wardkeep are taken out of it.
+/// What `install` wrote is known from the state directory, for the machine as for one user.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = crate::exit::HELP)]
 pub(crate) struct Args {

@@ -88,6 +88,45 @@ fn an_agent_is_installed_tried_examined_and_taken_back() {
     assert_eq!(place.run(&["doctor", "--user"]).code, 20);
 }
 
+/// An agent's home need not be the one that the system's list of users tells.
+#[test]
+fn an_agent_cannot_take_its_hooks_out_of_another_home() {
+    let place = Place::new();
+    assert_eq!(place.run(&["install", "claude-code", "--user"]).code, 0);
+    // Where it was installed is where it is looked for, without being told.
+    let ran = place.run(&["doctor"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let home = place.scene.at("home");
+    let says = |command: &str| {
+        let work = place.scene.at("home/work");
+        fs::create_dir_all(&work).unwrap();
+        let event = serde_json::json!({
+            "session_id": "a", "transcript_path": "/t", "cwd": work, "hook_event_name": "PreToolUse",
+            "tool_name": "Bash", "tool_input": { "command": command },
+        });
+        let mut run = place.scene.command("s", &["hook", "claude-code", "PreToolUse"]);
+        run.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let mut child = run.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap()
+    };
+    let home = home.display();
+    for command in [
+        format!("echo {{}} > {home}/.claude/settings.json"),
+        format!("rm -rf {home}/.claude"),
+        format!("mv {home}/.claude /tmp/x"),
+        format!("sed -i d {home}/.claude/settings.json"),
+        format!("rm -rf {home}"),
+        format!("rm {home}/.claude/commands/prove.md"),
+        format!("echo {{}} > {home}/.codex/hooks.json"),
+    ] {
+        let said = says(&command);
+        assert!(said.starts_with("denied by wardkeep: "), "{command}: {said}");
+    }
+    let said = says(&format!("echo x > {home}/work/notes.txt"));
+    assert!(!said.contains("denied"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_used_is_an_error_and_stays() {
     let place = Place::new();

@@ -200,7 +200,9 @@ const TABLE: &[(&str, &[&str], &str)] = &[
          no_new_privs readonly_root resource_limits score seccomp_active seccomp_mode \
          unknown_namespaces user_namespaces",
     ),
+    ("sandbox why", &["hello.txt"], "hosts last paths profile"),
     ("scan", &["hello.txt"], "files verdict"),
+    ("skill verify", &["hello.txt"], "complete findings skills verdict"),
     ("man", &[], "page"),
     ("man", &["--out", "pages"], "directory pages"),
     ("witness key", &["--dir", "witness"], "directory key name"),
@@ -268,6 +270,7 @@ fn every_command_has_its_documented_keys() {
         "hook",
         "install",
         "md edit",
+        "proxy",
         "run",
         "uninstall",
         "witness serve",

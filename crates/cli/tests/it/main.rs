@@ -7,6 +7,8 @@ mod approvals;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod confined;
+#[cfg(test)]
 mod daemon;
 #[cfg(test)]
 mod egress;
@@ -35,6 +37,8 @@ mod policy;
 #[cfg(test)]
 mod prove;
 #[cfg(test)]
+mod proxy;
+#[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod repeat;
@@ -48,6 +52,8 @@ mod scan;
 mod seals;
 #[cfg(test)]
 mod shared;
+#[cfg(test)]
+mod skill;
 #[cfg(test)]
 mod state;
 #[cfg(test)]

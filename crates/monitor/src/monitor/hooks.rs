@@ -12,7 +12,6 @@ use wardkeep_guard::network;
 use wardkeep_guard::proxy;
 use wardkeep_guard::surface::{Act, Surface, is_untrusted};
 use wardkeep_guard::taint::Taint;
-use wardkeep_policy::protect::ProtectLists;
 
 use super::content::shortened;
 use super::past::Past;
@@ -20,7 +19,7 @@ use super::pipeline::{Crossing, Shown};
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Who, held};
 use crate::journal::JournalError;
-use crate::resolve::protected_set;
+use crate::resolve::{protect_lists, protected_set};
 use crate::store::StoreError;
 
 /// What is sent with a request.
@@ -493,7 +492,7 @@ impl Monitor {
     fn subject(&self, who: &Who<'_>, path: &Path, deed: Deed) -> Result<Subject> {
         let settings = self.settings();
         let home = self.config.home.as_deref();
-        let lists = ProtectLists::with_home(home);
+        let lists = protect_lists(self.store.path(), home);
         let look = |workspace: &Path, path: &Path| -> Result<Subject> {
             let set = protected_set(workspace, self.store.path(), &lists)?;
             let ground = Ground { workspace, home, set: &set, sensitive: &settings.sensitive };

@@ -9,13 +9,13 @@ use wardkeep_evidence::hash::BlobHash;
 use wardkeep_evidence::json::{Object, Value};
 use wardkeep_evidence::record::Principal;
 use wardkeep_guard::verdict::Verdict;
-use wardkeep_policy::protect::{Operation, ProtectLists, Surroundings, judge_command};
+use wardkeep_policy::protect::{Operation, Surroundings, judge_command};
 
 use super::commands::{Command, named};
 use super::content::shortened;
 use super::event::Part;
 use super::{AnswerBody, AskError, Hook, Monitor, Result, Who, WhoBody};
-use crate::resolve::{Resolver, protected_set, resolve_for_command};
+use crate::resolve::{Resolver, protect_lists, protected_names, resolve_for_command};
 use crate::snapshot::{
     Blobs, Hurry, Limits, Manifest, RelativePath, Root, Scope, Seen, SnapshotError, Snapshots,
 };
@@ -160,8 +160,8 @@ impl Monitor {
             return Ok(Vec::new());
         }
         let home = self.config.home.as_deref();
-        let lists = ProtectLists::with_home(home);
-        let set = protected_set(who.workspace, self.store.path(), &lists)?;
+        let lists = protect_lists(self.store.path(), home);
+        let set = protected_names(who.workspace, self.store.path(), &lists)?;
         let directory = Resolver::new(command.directory)?;
         let around = Surroundings { directory: directory.base(), home };
         let judged = judge_command(&read, &around, &mut resolve_for_command, &set);

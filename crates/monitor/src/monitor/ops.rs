@@ -11,6 +11,7 @@ use wardkeep_guard::taint::Taint;
 use super::commands::Command;
 use super::egress::{EGRESS, EgressBody};
 use super::event::{EVENT, EventBody};
+use super::model::{MODEL, ModelBody};
 use super::{Monitor, MonitorError, Outcome, Sent, Surroundings, Who};
 use crate::daemon::{Handler, Peer, Request, Response};
 use crate::wire::Code;
@@ -329,6 +330,7 @@ impl Handler for Monitor {
             ASK => answered(&request, |question: &Question| self.ask(question)),
             EVENT => answered(&request, |event: &EventBody| self.event_of(event, whose)),
             EGRESS => answered(&request, |asked: &EgressBody| self.egress(asked)),
+            MODEL => answered(&request, |asked: &ModelBody| self.model(asked, whose)),
             _ => Response::unknown(&request),
         }
     }

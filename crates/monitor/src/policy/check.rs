@@ -7,13 +7,12 @@ use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::json::Value;
 use wardkeep_evidence::record::Principal;
 use wardkeep_policy::protect::{
-    Denial, Judgement, Level, Operation, ProtectLists, ProtectedSet, Redirect, Surroundings,
-    judge_command,
+    Denial, Judgement, Level, Operation, ProtectedSet, Redirect, Surroundings, judge_command,
 };
 use wardkeep_policy::workspace::Workspace;
 
 use super::{About, Desk, Written, audit, kind};
-use crate::resolve::{ResolveError, Resolver, protected_set, resolve_for_command};
+use crate::resolve::{ResolveError, Resolver, protect_lists, protected_set, resolve_for_command};
 use crate::store::StoreError;
 
 /// `write_blocked` entries of one session from which an alert is raised.
@@ -63,7 +62,11 @@ impl Desk<'_> {
         workspace: &Workspace,
         home: Option<&Path>,
     ) -> Result<ProtectedSet, ResolveError> {
-        protected_set(workspace.path(), self.policy.state(), &ProtectLists::with_home(home))
+        protected_set(
+            workspace.path(),
+            self.policy.state(),
+            &protect_lists(self.policy.state(), home),
+        )
     }
 
     /// Asks whether a tool may do something, and writes a refusal down as `write_blocked`. A

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
@@ -346,6 +348,25 @@ fn open_following(at: impl std::os::fd::AsFd, name: &OsStr) -> rustix::io::Resul
     let directory = openat(at, name, walking(), Mode::empty())?;
     let stat = fstat(&directory)?;
     Ok((directory, stat))
+}
+
+/// A plain file right inside of a folder that was walked to, from what the system says of it.
+pub(super) fn file_in(folder: &PathFacts, path: &Path, data: &Metadata) -> Option<PathFacts> {
+    if !data.is_file() {
+        return None;
+    }
+    let mut ancestors = folder.ancestors.clone();
+    ancestors.push(folder.identity?);
+    Some(PathFacts {
+        path: path.to_path_buf(),
+        kind: FileKind::File,
+        identity: Some(Identity { device: data.dev(), inode: data.ino() }),
+        links: data.nlink(),
+        ancestors,
+        missing: 0,
+        through_link: folder.through_link,
+        folded_name: fold_name(&path.file_name()?.to_string_lossy()),
+    })
 }
 
 pub(super) fn identity(stat: &Stat) -> Identity {

@@ -207,7 +207,12 @@ fn directories_that_hold_protected_files_stay() {
     }
     scene.allowed(Operation::ChangeAttributes, ".");
     scene.allowed(Operation::Write, "sub");
-    assert!(scene.denied(Operation::Delete, ".claude").why.contains("which holds"));
+    assert!(
+        scene
+            .denied(Operation::Delete, ".claude")
+            .why
+            .contains("take `.claude/settings.json` along")
+    );
 }
 
 #[test]

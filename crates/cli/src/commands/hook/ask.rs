@@ -26,13 +26,6 @@ const AGAIN: Duration = Duration::from_millis(1500);
 /// What is wrong with one agent that is told of.
 const FINDINGS: usize = 4;
 
-/// What the monitor says.
-pub(super) enum Told {
-    Answer(EventAnswer),
-    /// Why there is no answer: that is a denial.
-    Nothing(String),
-}
-
 /// What is needed to ask.
 pub(super) struct Asking {
     state: PathBuf,
@@ -45,19 +38,26 @@ pub(super) struct Asking {
     program: Option<PathBuf>,
     /// Whether the agent says that nobody sits before it.
     unattended: bool,
+    /// To be called before anything that has no deadline of its own.
+    watch: Box<dyn Fn() -> std::io::Result<()>>,
 }
 
 impl Asking {
-    pub(super) fn new(context: &Context, no_daemon: bool) -> Result<Self, CliError> {
+    pub(super) fn new(
+        context: &Context,
+        no_daemon: bool,
+        watch: Box<dyn Fn() -> std::io::Result<()>>,
+    ) -> Result<Self, CliError> {
         let state = context.state_dir_of_hooks()?;
         let confined = context.is_confined();
         let own = rustix::process::geteuid().as_raw();
         // The state of somebody else is that somebody's to decide on.
         let owned = state.metadata().is_ok_and(|data| data.uid() != own);
+        let program = context.program()?;
         let starter = if no_daemon || confined || owned {
             None
         } else {
-            let mut starter = Starter::new(context.program()?);
+            let mut starter = Starter::new(program.clone());
             starter.variables = context.daemon_variables();
             Some(starter)
         };
@@ -65,15 +65,17 @@ impl Asking {
         let unattended = context
             .variables()
             .any(|(name, value)| name == "CLAUDE_CODE_SESSION_ATTENDED" && value == "0");
-        let program = if confined { None } else { context.program().ok() };
-        Ok(Self { state, config: context.monitor_config()?, starter, alone, program, unattended })
+        let program = (!confined).then_some(program);
+        let config = context.monitor_config()?;
+        Ok(Self { state, config, starter, alone, program, unattended, watch })
     }
 
     /// At the beginning of a session: what is wrong with the hooks of the agents that wardkeep was
     /// installed into, told with the question.
-    pub(super) fn with_findings(&self, mut question: EventBody) -> EventBody {
+    pub(super) fn with_findings(&self, mut question: EventBody) -> Result<EventBody, String> {
         let starts = matches!(question.parts[..], [Part { what: Hook::SessionStart { .. }, .. }]);
-        let Some(program) = self.program.as_ref().filter(|_| starts) else { return question };
+        let Some(program) = self.program.as_ref().filter(|_| starts) else { return Ok(question) };
+        self.be_watched()?;
         for agent in INSTALLABLE {
             let Some(around) = installed(agent, &self.state, program) else { continue };
             for Finding { what, mend } in examine(agent, &around).into_iter().take(FINDINGS) {
@@ -82,7 +84,11 @@ impl Asking {
                 question.parts.push(Part { principal: None, what });
             }
         }
-        question
+        Ok(question)
+    }
+
+    fn be_watched(&self) -> Result<(), String> {
+        (self.watch)().map_err(|error| format!("no thread could be started ({error})"))
     }
 
     /// Whether a call that waits for the owner is left open: nobody sits before the session, and the
@@ -95,46 +101,46 @@ impl Asking {
         self.config.home.as_deref()
     }
 
-    /// The answer to a question; the record of it is durable when this returns.
-    pub(super) fn ask(&self, question: &EventBody) -> Told {
-        let mut client = self.connect();
+    /// The answer to a question, or why there is none, which is a denial; the record of it is durable
+    /// when this returns.
+    pub(super) fn ask(&self, question: &EventBody) -> Result<EventAnswer, String> {
+        // Each step of this has a deadline: a daemon that runs answers without anything else.
+        let mut client = Client::connect_to(&self.state, Door::Hooks, ANSWER);
+        if matches!(&client, Err(error) if error.is_absent()) {
+            self.be_watched()?;
+            client = self.start().unwrap_or(client);
+        }
         let until = Instant::now() + AGAIN;
         loop {
             match client {
                 Ok(mut client) => {
                     let answer = client.call(EVENT, question).and_then(|answer| answer.read());
-                    return answer
-                        .map_or_else(|error| Told::Nothing(error.to_string()), Told::Answer);
+                    return answer.map_err(|error| error.to_string());
                 }
                 Err(error) if error.is_absent() && self.alone => match self.decide(question) {
                     // A daemon that came up late holds the state, and will answer.
                     Err(MonitorError::Busy(_)) if Instant::now() < until => {}
-                    Err(error) => return Told::Nothing(error.to_string()),
-                    Ok(told) => return told,
+                    Err(error) => return Err(error.to_string()),
+                    Ok(answer) => return answer,
                 },
-                Err(error) => return Told::Nothing(error.to_string()),
+                Err(error) => return Err(error.to_string()),
             }
             client = Client::connect_to(&self.state, Door::Hooks, ANSWER);
         }
     }
 
-    fn connect(&self) -> Result<Client, WireError> {
-        let first = Client::connect_to(&self.state, Door::Hooks, ANSWER);
-        match (first, &self.starter) {
-            (Err(error), Some(starter)) if error.is_absent() => {
-                // Whatever keeps it from starting: it is decided here then.
-                let _ = ensure_running(&self.state, starter, START);
-                Client::connect_to(&self.state, Door::Hooks, ANSWER)
-            }
-            (first, _) => first,
-        }
+    /// A daemon that is started, if one may be.
+    fn start(&self) -> Option<Result<Client, WireError>> {
+        // Whatever keeps it from starting: it is decided here then.
+        let _ = ensure_running(&self.state, self.starter.as_ref()?, START);
+        Some(Client::connect_to(&self.state, Door::Hooks, ANSWER))
     }
 
     /// The same code under the same lock.
-    fn decide(&self, question: &EventBody) -> Result<Told, MonitorError> {
+    fn decide(&self, question: &EventBody) -> Result<Result<EventAnswer, String>, MonitorError> {
         let monitor = Monitor::open(&self.state, self.config.clone())?;
         let answer = monitor.event_of(question, Surroundings::Own);
-        Ok(answer.map_or_else(|error| Told::Nothing(error.to_string()), Told::Answer))
+        Ok(answer.map_err(|error| error.to_string()))
     }
 
     /// Has it written down that an event was denied unread, if that can be done.

@@ -5,11 +5,13 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wardkeep_gateway::egress::{Config, Listener, Monitored, Rule, Rules, Running, Unlisted};
+use wardkeep_gateway::egress::{
+    Config, Inspection, Listener, Monitored, Rule, Rules, Running, Unlisted,
+};
 use wardkeep_monitor::daemon::Starter;
 use wardkeep_monitor::monitor::WhoBody;
 
-use super::super::egress::{Telling, begin, failed, hex};
+use super::super::egress::{Telling, ask, begin, failed, hex};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -55,9 +57,20 @@ impl Proxy {
         workspace: &Path,
         allow: Vec<Rule>,
         deny: Vec<Rule>,
+        asks: bool,
+        inspection: Option<Arc<Inspection>>,
     ) -> Result<Self, CliError> {
-        let unlisted = if allow.is_empty() { Unlisted::Decider } else { Unlisted::Deny };
-        let config = Config::new(Rules { allow, deny, unlisted });
+        let unlisted = match (asks, allow.is_empty()) {
+            (true, _) => Unlisted::Ask,
+            (false, true) => Unlisted::Decider,
+            (false, false) => Unlisted::Deny,
+        };
+        let mut config = Config::new(Rules { allow, deny, unlisted });
+        config.inspection = inspection;
+        if asks {
+            config.ask = Some(ask::on_terminal()?);
+            config.limits.ask = ask::PATIENCE;
+        }
         let who = WhoBody {
             agent: "run".to_owned(),
             session: format!("run:{}", hex(&context.random::<8>()?)),
@@ -93,10 +106,10 @@ impl Proxy {
 }
 
 impl Served {
-    /// Ends it, and tells what was refused.
-    pub(super) fn end(self, context: &mut Context) -> Result<(), CliError> {
+    /// Ends it, tells what was refused, and gives it back for the record.
+    pub(super) fn end(self, context: &mut Context) -> Result<Vec<String>, CliError> {
         let ended = self.running.stop();
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         for line in &refused.lines {
             context.ui.note(line);
         }
@@ -108,7 +121,8 @@ impl Served {
         if !refused.lines.is_empty() {
             context.ui.note("allow a host with --allow HOST, or in a profile of config.toml");
         }
-        ended.map_err(|error| failed("end the proxy", &error))
+        ended.map_err(|error| failed("end the proxy", &error))?;
+        Ok(std::mem::take(&mut refused.lines))
     }
 }
 

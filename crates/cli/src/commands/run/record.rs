@@ -5,10 +5,13 @@ use std::path::Path;
 use wardkeep_evidence::json::{self, Value};
 use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_monitor::store::{Event, Store};
-use wardkeep_sandbox::{Applied, Ended, SandboxError};
+use wardkeep_sandbox::{Applied, Denial, DenialKind, Ended, SandboxError};
 
 use crate::context::Context;
 use crate::error::CliError;
+
+/// What the record of a run's end is called.
+pub(super) const ENDED: &str = "confinement-ended";
 
 /// The record of a run.
 pub(super) struct Record {
@@ -45,11 +48,22 @@ impl Record {
         self.add(&content_of("confinement-degraded", applied)?)
     }
 
-    /// It is over.
-    pub(super) fn ended(&self, ended: &Ended) -> Result<(), CliError> {
+    /// Something was kept from it, while it runs.
+    pub(super) fn denied(&self, denial: &Denial) -> Result<(), CliError> {
+        let severity = if denial.kind == DenialKind::Masked { "INFO" } else { "MEDIUM" };
         self.add(&serde_json::json!({
-            "kind": "confinement-ended", "v": 1, "code": ended.code, "signal": ended.signal,
-            "timed_out": ended.timed_out, "refused": ended.refused,
+            "kind": "alert", "v": 1, "alert": "confinement-denied", "category": "SANDBOX",
+            "severity": severity, "blocked": true, "subject": denial.path, "denial": denial,
+            "message": format!("a confined program was kept from: {denial}"),
+            "suggestion": denial.how_to_allow(),
+        }))
+    }
+
+    /// It is over.
+    pub(super) fn ended(&self, ended: &Ended, hosts: &[String]) -> Result<(), CliError> {
+        self.add(&serde_json::json!({
+            "kind": ENDED, "v": 1, "code": ended.code, "signal": ended.signal,
+            "timed_out": ended.timed_out, "refused": ended.refused, "denials": ended.denials, "hosts": hosts,
             "repositories": ended.repositories.iter().map(|(path, _)| path).collect::<Vec<_>>(),
         }))
     }

@@ -66,7 +66,7 @@ pub(super) fn log(scanned: &[Scanned]) -> Value {
 }
 
 /// A relative reference: what is no plain path character is percent-encoded.
-fn uri(name: &str) -> String {
+pub(crate) fn uri(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {
         match byte {

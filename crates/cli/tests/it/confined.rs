@@ -1,0 +1,198 @@
+//! `wardkeep run` and `wardkeep sandbox why`, with real programs.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::shared::{BINARY, Ran, command, skip};
+
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    /// A home with a key in it, a workspace and a state directory; nothing where programs cannot be
+    /// confined.
+    fn new() -> Option<Self> {
+        let scene = Self { folder: tempfile::tempdir().unwrap() };
+        for name in ["home/.ssh", "work/src", "state"] {
+            fs::create_dir_all(scene.at(name)).unwrap();
+        }
+        fs::write(scene.at("home/.ssh/id"), "a key\n").unwrap();
+        fs::write(scene.at("work/.env"), "TOKEN=x\n").unwrap();
+        let ran = scene.run(&["true"]);
+        if ran.code == 125 && ran.stderr.contains("layer") {
+            skip("a kernel that lets programs be confined", &ran.stderr);
+            return None;
+        }
+        assert_eq!(ran.code, 0, "{ran:?}");
+        Some(scene)
+    }
+
+    fn at(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn wardkeep(&self, arguments: &[&str]) -> Ran {
+        let mut command = command(BINARY, &self.at("work"));
+        command.env("HOME", self.at("home")).arg("--state-dir").arg(self.at("state"));
+        command.args(arguments).output().unwrap().into()
+    }
+
+    fn run(&self, program: &[&str]) -> Ran {
+        self.wardkeep(&[&["run", "--no-daemon", "--"][..], program].concat())
+    }
+
+    fn shell(&self, script: &str) -> Ran {
+        self.run(&["sh", "-c", script])
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let ran = self.wardkeep(&[&["--json"][..], arguments].concat());
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
+    }
+}
+
+#[test]
+fn a_program_is_kept_to_its_workspace() {
+    let Some(scene) = Scene::new() else { return };
+    let ran = scene.shell("echo out; echo made > src/new; exit 7");
+    assert_eq!((ran.code, ran.stdout.as_str()), (7, "out\n"), "{ran:?}");
+    assert_eq!(fs::read_to_string(scene.at("work/src/new")).unwrap(), "made\n");
+    let home = scene.at("home");
+    let script = format!("cat {0}/.ssh/id; echo x > {0}/left; cat .env", home.display());
+    let ran = scene.shell(&script);
+    assert!(!ran.stdout.contains("key") && !ran.stdout.contains("TOKEN"), "{ran:?}");
+    assert!(!home.join("left").exists());
+}
+
+#[test]
+fn what_was_refused_is_told_and_can_be_asked_for() {
+    let Some(scene) = Scene::new() else { return };
+    let ran = scene
+        .shell("mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo y > AGENTS.md; true");
+    assert!(ran.stderr.contains("refused: ") && ran.stderr.contains("AGENTS.md"), "{ran:?}");
+    assert!(!scene.at("work/AGENTS.md").exists());
+    let answer = scene.json(&["sandbox", "why"]);
+    let refused = answer["last"]["refused"].as_array().unwrap();
+    let told = |name: &str| refused.iter().any(|line| line.as_str().unwrap().contains(name));
+    assert!(told("AGENTS.md"), "{answer}");
+    assert_eq!(answer["last"]["workspace"], real(&scene.at("work")));
+    // Asking changes nothing.
+    assert_eq!(scene.json(&["sandbox", "why"]), answer);
+}
+
+#[test]
+fn each_path_and_host_is_explained_as_it_is_held() {
+    let Some(scene) = Scene::new() else { return };
+    let key = scene.at("home/.ssh/id");
+    let key = key.to_str().unwrap();
+    let asked = ["sandbox", "why", "src/new", "AGENTS.md", key, "--host", "example.org:8443"];
+    let answer = scene.json(&asked);
+    let paths = answer["paths"].as_array().unwrap();
+    let can =
+        |at: usize| (paths[at]["read"].as_bool().unwrap(), paths[at]["write"].as_bool().unwrap());
+    assert_eq!([can(0), can(1), can(2)], [(true, true), (true, false), (false, false)], "{answer}");
+    assert_eq!(answer["hosts"][0]["allow"], "--allow example.org:8443");
+    // What it says holds, and so does what it proposes.
+    assert_eq!(scene.shell("echo x > src/new").code, 0);
+    assert_ne!(scene.shell("echo x > AGENTS.md").code, 0);
+    assert_ne!(scene.shell(&format!("cat {key}")).code, 0);
+    let allow: Vec<&str> = paths[2]["allow"].as_str().unwrap().split(' ').collect();
+    let ran = scene.wardkeep(&[&["run", "--no-daemon"], &allow[..], &["--", "cat", key]].concat());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "a key\n"), "{ran:?}");
+    let ran = scene.wardkeep(&["sandbox", "why", "--host", "http://exa mple/"]);
+    assert!(ran.code != 0 && ran.stderr.contains("names no host"), "{ran:?}");
+}
+
+#[test]
+fn the_protect_tier_of_the_workspace_holds_inside() {
+    let Some(scene) = Scene::new() else { return };
+    fs::create_dir(scene.at("work/notes")).unwrap();
+    fs::write(scene.at("work/notes/oath.txt"), "mine\n").unwrap();
+    let tiers = r#"{"version":1,"files":{"notes/oath.txt":"protect","diary.txt":"protect","free.txt":"watch"}}"#;
+    fs::write(scene.at("work/soulguard.json"), tiers).unwrap();
+    let script = "echo x > notes/oath.txt; echo x > diary.txt; rm -rf notes; mv notes n2; \
+                  echo x > free.txt; echo x > notes/other.txt; true";
+    let ran = scene.shell(script);
+    assert_eq!(fs::read_to_string(scene.at("work/notes/oath.txt")).unwrap(), "mine\n", "{ran:?}");
+    assert!(!scene.at("work/diary.txt").exists(), "{ran:?}");
+    assert!(
+        scene.at("work/free.txt").exists() && scene.at("work/notes/other.txt").exists(),
+        "{ran:?}"
+    );
+    fs::write(scene.at("work/soulguard.json"), "{").unwrap();
+    let ran = scene.shell("true");
+    assert!(ran.code == 125 && ran.stderr.contains("soulguard.json` cannot be used"), "{ran:?}");
+}
+
+#[test]
+fn a_run_that_learns_proposes_what_was_not_shown_and_no_secrets() {
+    let Some(scene) = Scene::new() else { return };
+    fs::create_dir_all(scene.at("home/data/deep")).unwrap();
+    fs::write(scene.at("home/data/deep/table.csv"), "1\n").unwrap();
+    let home = scene.at("home");
+    let script =
+        format!("cat {0}/data/deep/table.csv {0}/.ssh/id {0}/nothing; true", home.display());
+    let ran = scene.wardkeep(&["run", "--no-daemon", "--learn", "--", "sh", "-c", &script]);
+    let table = format!("--read {}/data/deep/table.csv", home.display());
+    assert!(ran.code == 0 && ran.stderr.contains(&table), "{ran:?}");
+    assert!(ran.stderr.contains("not proposed because it holds secrets"), "{ran:?}");
+    assert!(!ran.stderr.contains(&format!("--read {}/.ssh", home.display())), "{ran:?}");
+    // The confinement was in force all the while.
+    assert!(!ran.stdout.contains('1') && !ran.stdout.contains("key"), "{ran:?}");
+}
+
+#[test]
+fn denials_are_alerts_while_it_runs() {
+    let Some(scene) = Scene::new() else { return };
+    scene.shell("echo x > AGENTS.md; true");
+    let answer = scene.json(&["notifications"]);
+    assert!(answer.to_string().contains("AGENTS.md"), "{answer}");
+}
+
+#[test]
+fn programs_trust_the_authority_of_a_run_that_looks_into_tls() {
+    let Some(scene) = Scene::new() else { return };
+    let script = "cat \"$SSL_CERT_FILE\" | tail -n 12; echo \"at $NODE_EXTRA_CA_CERTS\"";
+    let arguments =
+        ["run", "--allow", "a.example", "--inspect", "a.example", "--", "sh", "-c", script];
+    let ran = scene.wardkeep(&arguments);
+    scene.wardkeep(&["daemon", "stop"]);
+    if ran.stderr.contains("ca-certificates") {
+        return skip("the package ca-certificates", "programs_trust_the_authority");
+    }
+    assert!(ran.code == 0 && ran.stdout.contains("-----END CERTIFICATE-----"), "{ran:?}");
+    let file = ran.stdout.lines().find_map(|line| line.strip_prefix("at ")).unwrap();
+    // Gone with the run.
+    assert!(file.ends_with(".pem") && !Path::new(file).exists(), "{ran:?}");
+}
+
+#[test]
+fn nobody_is_asked_where_there_is_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut command = command("setsid", folder.path());
+    let ran: Ran = command
+        .args([BINARY, "egress", "--listen", "127.0.0.1:0", "--ask", "--state-dir"])
+        .arg(&state)
+        .output()
+        .unwrap()
+        .into();
+    assert!(ran.code != 0 && ran.stderr.contains("there is no terminal"), "{ran:?}");
+}
+
+#[test]
+fn without_a_run_there_is_nothing_to_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let state = state.to_str().unwrap();
+    assert_eq!(crate::shared::run(folder.path(), &["init", ".", "--state-dir", state]).code, 0);
+    let ran = crate::shared::run(folder.path(), &["sandbox", "why", "--state-dir", state]);
+    assert!(ran.stdout.contains("No program has run"), "{ran:?}");
+}
+
+fn real(path: &Path) -> Value {
+    path.canonicalize().unwrap().to_str().unwrap().into()
+}
