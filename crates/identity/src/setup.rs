@@ -64,7 +64,15 @@ impl Workspace<'_> {
         };
         let bench = self.bench()?;
         let quarantine = crate::quarantine::Quarantine::new(self);
-        self.make_staging(&record, &bench, &quarantine)?;
+        let staging = self.make_staging(&record, &bench, &quarantine)?;
+        if outcome.new {
+            // What was proposed before there was anything to compare it with proposes no deletion.
+            for (name, entry) in protected(&record) {
+                if matches!(staging.look(name), Err(Unread::Missing | Unread::Way)) {
+                    self.write_copy(&staging, &bench, &quarantine, name, Some(entry))?;
+                }
+            }
+        }
         quarantine.finish(&bench)?;
         let names: Vec<&Name> = protected(&record).map(|(name, _)| name).collect();
         outcome.left.extend(self.hold_folders(names.into_iter(), &record.tiers));

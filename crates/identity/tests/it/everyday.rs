@@ -41,6 +41,18 @@ fn a_workspace_is_set_up_as_it_is_found() {
 }
 
 #[test]
+fn what_was_proposed_before_proposes_no_deletion() {
+    let scene = Scene::bare(tempfile::tempdir().unwrap(), Level::User);
+    fs::create_dir_all(scene.staging()).unwrap();
+    fs::write(scene.staging().join("SOUL.md"), "another\n").unwrap();
+    scene.open().set_up(&Config::new([]), &|_| {}).unwrap();
+    let changes = scene.changes();
+    let changed: Vec<String> = changes.changes.iter().map(|one| one.name.to_string()).collect();
+    assert_eq!(changed, ["SOUL.md"]);
+    assert_eq!(fs::read(scene.staging().join("SOUL.md")).unwrap(), b"another\n");
+}
+
+#[test]
 fn a_workspace_without_a_configuration_gets_the_default() {
     let scene = Scene::bare(tempfile::tempdir().unwrap(), Level::User);
     fs::remove_file(scene.work().join("soulguard.json")).unwrap();
