@@ -133,9 +133,14 @@ fn the_policy_is_last_and_a_poisoned_result_leads_nowhere() {
         "{marked}"
     );
     assert_eq!(marked.matches("</tool_output").count(), 1, "{marked}");
+    // The record of a reply follows the reply.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let mut journal = String::new();
+    while !journal.contains("OutputLeak") && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        journal = scene.expect(0, "s", &["log", "--json"]).stdout;
+    }
     drop(proxy);
-
-    let journal = scene.expect(0, "s", &["log", "--json"]).stdout;
     for said in [
         "model-request",
         "model-reply",
