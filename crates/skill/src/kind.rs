@@ -142,8 +142,16 @@ fn language(path: &str, bytes: &[u8]) -> Language {
             Language::Shell
         }
         "skill" | "readme" => Language::Markdown,
+        _ if !name.contains('.') && is_run(path) => Language::Shell,
         _ => Language::Plain,
     }
+}
+
+/// Whether what lies in such a folder is run by its name; what says nothing of itself is then run by the shell.
+fn is_run(path: &str) -> bool {
+    let folders = path.split('/').rev().skip(1);
+    let names = ["hooks", ".husky", ".githooks", "bin", "sbin", "libexec"];
+    folders.into_iter().any(|folder| names.iter().any(|name| folder.eq_ignore_ascii_case(name)))
 }
 
 /// Whether bytes are text, in UTF-8 or nearly so.
@@ -169,6 +177,9 @@ mod tests {
             ("a", b"#!/usr/bin/env python3\n", Kind::Text(Language::Python)),
             ("logo.png", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0", Kind::Program("a Linux program")),
             ("notes.txt", b"MZ is a word", Kind::Text(Language::Plain)),
+            ("a/.git/hooks/pre-commit", b"echo x\n", Kind::Text(Language::Shell)),
+            ("hooks", b"echo x\n", Kind::Text(Language::Plain)),
+            ("bin/notes.txt", b"echo x\n", Kind::Text(Language::Plain)),
             ("x.zip", b"PK\x03\x04\x14\0\x01\0\x08\0", Kind::Archive(Format::Zip)),
             ("x.bin", b"\0\x01\x02\x03\x04\x05", Kind::Unknown),
             ("latin.txt", b"caf\xe9 au lait, s'il vous pla\xeet", Kind::Text(Language::Plain)),
