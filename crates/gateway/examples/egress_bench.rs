@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use wardkeep_gateway::egress::hello::example;
 use wardkeep_gateway::egress::{
     BoxFuture, Config, Decider, Decision, Dial, Listener, Outcome, Request, Resolve, Rules,
-    Running, SystemDialer, Verdict,
+    SystemDialer, Verdict, start,
 };
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -265,7 +265,7 @@ fn main() -> Result<(), Failure> {
     config.dialer = Arc::new(Home(host));
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let to = listener.local_addr()?;
-    let running = Running::start(Listener::Tcp(listener), config, Arc::new(Yes), 2)?;
+    let running = start(Listener::Tcp(listener), config, Arc::new(Yes), 2)?;
     let way = Way {
         to,
         url: "http://bench.example".to_owned(),

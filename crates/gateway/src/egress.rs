@@ -4,7 +4,7 @@
 //! name looked up once, the addresses checked, and a [`Decider`] asked, who records it before
 //! anything is dialled; then the checked address is dialled and what is sent is counted.
 //!
-//! Start with [`serve`], or [`Running::start`] in a program that is not asynchronous.
+//! Start with [`serve`], or [`start`] in a program that is not asynchronous.
 
 mod admit;
 pub mod body;
@@ -29,6 +29,7 @@ pub mod socks;
 mod stream;
 mod tunnel;
 
+pub use crate::threads::Running;
 pub use budget::Limits;
 pub use config::{Config, Credential};
 pub use decider::{
@@ -42,4 +43,4 @@ pub use inspect::{Inspection, InspectionError};
 pub use monitored::Monitored;
 pub use resolve::{Dial, Resolve, SystemDialer, SystemResolver};
 pub use rules::{BadRule, Found, Rule, Rules, Unlisted};
-pub use serve::{Listener, Running, serve};
+pub use serve::{Listener, serve, start};

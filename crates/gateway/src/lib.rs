@@ -7,3 +7,4 @@ pub mod egress;
 pub mod llm;
 #[cfg(feature = "monitor")]
 mod place;
+mod threads;

@@ -31,6 +31,8 @@ pub use judge::{
 #[cfg(feature = "monitor")]
 pub use monitored::Monitored;
 pub use reply::{Reply, Report, Ruling, Step, ToolCall, Whole};
-pub use serve::{Running, serve};
+pub use serve::{serve, start};
+
+pub use crate::threads::Running;
 pub use sse::BadStream;
 pub use wire::{Call, Wire};

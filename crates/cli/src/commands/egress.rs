@@ -13,7 +13,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wardkeep_gateway::egress::{
     BadRule, BoxFuture, Config, Credential, Decider, Decision, Denial, Listener, Monitored,
-    Outcome, Request, Rule, Rules, Running, Unlisted, Verdict,
+    Outcome, Request, Rule, Rules, Unlisted, Verdict, start,
 };
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::{EVENT, EventAnswer, EventBody, Hook, Part, WhoBody};
@@ -115,7 +115,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             .map_err(|error| failed("handle signals", &error))?;
     }
     let threads = context.threads();
-    let running = Running::start(listener, config, decider, threads)
+    let running = start(listener, config, decider, threads)
         .map_err(|error| failed("start the proxy", &error))?;
     let shown = |rules: &[Rule]| rules.iter().map(ToString::to_string).collect();
     let socket = args.socket.as_ref().map(|path| path.display().to_string());

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use wardkeep_gateway::llm::{
-    Config, Ended, Features, Monitored, Ruling, Running, Seen, Upstream, Watch,
-};
+use wardkeep_gateway::llm::{Config, Ended, Features, Monitored, Ruling, Seen, Upstream, Watch};
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::WhoBody;
 use wardkeep_policy::store::PolicyStore;
@@ -113,7 +111,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             .map_err(|error| failed("handle signals", &error))?;
     }
     let threads = context.threads();
-    let running = Running::start(listener, config, Arc::new(judge), threads)
+    let running = start(listener, config, Arc::new(judge), threads)
         .map_err(|error| failed("start the proxy", &error))?;
     let url = format!("http://{address}{token}");
     context.ui.answer(format!("Listening: {url}"));

@@ -3,17 +3,17 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::admit::{Shared, Told};
 use super::config::{Config, SharedDecider};
 use super::connection;
 use super::stream::Stream;
+use crate::threads::Running;
 
 /// Where connections come in: only from this machine.
 #[derive(Debug)]
@@ -135,79 +135,20 @@ async fn record(decider: SharedDecider, mut told: mpsc::UnboundedReceiver<Told>)
     while recorders.join_next().await.is_some() {}
 }
 
-/// A proxy on threads of its own, for programs that are not asynchronous.
-#[derive(Debug)]
-pub struct Running {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<io::Result<()>>>,
-}
-
-impl Running {
-    /// Starts a proxy with so many threads for its work; one is enough for most.
-    ///
-    /// # Errors
-    /// When no thread or runtime can be started.
-    pub fn start(
-        listener: Listener,
-        config: Config,
-        decider: SharedDecider,
-        threads: usize,
-    ) -> io::Result<Self> {
-        let mut builder = match threads {
-            0 | 1 => tokio::runtime::Builder::new_current_thread(),
-            threads => {
-                let mut builder = tokio::runtime::Builder::new_multi_thread();
-                builder.worker_threads(threads);
-                builder
-            }
-        };
-        let runtime = builder.enable_io().enable_time().thread_name("egress").build()?;
-        let (stop, stopped) = oneshot::channel();
-        let work = move || {
-            let shutdown = async {
-                let _ = stopped.await;
-            };
-            let served = runtime.block_on(serve(listener, config, decider, shutdown));
-            // A lookup that hangs is not waited for.
-            runtime.shutdown_background();
-            served
-        };
-        let thread = std::thread::Builder::new().name("egress".to_owned()).spawn(work)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
-    }
-
-    /// Cuts every connection, has that recorded, and waits for it.
-    ///
-    /// # Errors
-    /// When the proxy had failed.
-    pub fn stop(mut self) -> io::Result<()> {
-        self.halt()
-    }
-
-    /// Waits until the proxy ends by itself.
-    ///
-    /// # Errors
-    /// When it failed.
-    pub fn wait(mut self) -> io::Result<()> {
-        self.join()
-    }
-
-    fn halt(&mut self) -> io::Result<()> {
-        drop(self.stop.take());
-        self.join()
-    }
-
-    fn join(&mut self) -> io::Result<()> {
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(served)) => served,
-            Some(Err(_)) => Err(io::Error::other("the proxy ended by a panic")),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.halt();
-    }
+/// Serves on threads of its own, for programs that are not asynchronous; one is enough for most. Stopped,
+/// it cuts every connection and has that recorded.
+///
+/// # Errors
+/// When no thread or runtime can be started.
+pub fn start(
+    listener: Listener,
+    config: Config,
+    decider: SharedDecider,
+    threads: usize,
+) -> io::Result<Running> {
+    Running::start("egress", threads, |stopped| {
+        serve(listener, config, decider, async {
+            let _ = stopped.await;
+        })
+    })
 }

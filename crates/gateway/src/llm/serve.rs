@@ -2,18 +2,18 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::config::Config;
 use super::door::Door;
 use super::judge::Judge;
+use crate::threads::Running;
 
 /// How long it waits when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -130,66 +130,19 @@ async fn is_second(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-/// A proxy on threads of its own, for programs that are not asynchronous.
-#[derive(Debug)]
-pub struct Running {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<io::Result<()>>>,
-}
-
-impl Running {
-    /// Starts a proxy with so many threads for its work.
-    ///
-    /// # Errors
-    /// When no thread or runtime can be started.
-    pub fn start(
-        listener: std::net::TcpListener,
-        config: Config,
-        judge: Arc<dyn Judge>,
-        threads: usize,
-    ) -> io::Result<Self> {
-        let mut builder = match threads {
-            0 | 1 => tokio::runtime::Builder::new_current_thread(),
-            threads => {
-                let mut builder = tokio::runtime::Builder::new_multi_thread();
-                builder.worker_threads(threads);
-                builder
-            }
-        };
-        let runtime = builder.enable_io().enable_time().thread_name("model-proxy").build()?;
-        let (stop, stopped) = oneshot::channel();
-        let work = move || {
-            let shutdown = async {
-                let _ = stopped.await;
-            };
-            let served = runtime.block_on(serve(listener, config, judge, shutdown));
-            runtime.shutdown_background();
-            served
-        };
-        let thread = std::thread::Builder::new().name("model-proxy".to_owned()).spawn(work)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
-    }
-
-    /// Takes nothing new, lets open replies end, and waits for it.
-    ///
-    /// # Errors
-    /// When the proxy had failed.
-    pub fn stop(mut self) -> io::Result<()> {
-        self.halt()
-    }
-
-    fn halt(&mut self) -> io::Result<()> {
-        drop(self.stop.take());
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(served)) => served,
-            Some(Err(_)) => Err(io::Error::other("the proxy ended by a panic")),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.halt();
-    }
+/// Serves on threads of its own, for programs that are not asynchronous. Stopped, it lets open replies end.
+///
+/// # Errors
+/// When no thread or runtime can be started.
+pub fn start(
+    listener: std::net::TcpListener,
+    config: Config,
+    judge: Arc<dyn Judge>,
+    threads: usize,
+) -> io::Result<Running> {
+    Running::start("model-proxy", threads, |stopped| {
+        serve(listener, config, judge, async {
+            let _ = stopped.await;
+        })
+    })
 }

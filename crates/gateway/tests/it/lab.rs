@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use wardkeep_gateway::egress::{
     BoxFuture, Config, Decider, Decision, Denial, Dial, Ended, Limits, Listener, Outcome, Request,
-    Resolve, Rule, Rules, Running, Unlisted, Verdict,
+    Resolve, Rule, Rules, Running, Unlisted, Verdict, start,
 };
 
 /// An address of the made-up Internet.
@@ -224,8 +224,7 @@ impl Lab {
         let address = listener.local_addr().unwrap();
         let judge = || Arc::new(Judge(Arc::clone(&self.seen))) as Arc<dyn Decider>;
         let decider = self.decider.take().unwrap_or_else(judge);
-        let running =
-            Running::start(Listener::Tcp(listener), config, decider, self.threads).unwrap();
+        let running = start(Listener::Tcp(listener), config, decider, self.threads).unwrap();
         Proxy { address, running: Some(running), seen: self.seen }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wardkeep_gateway::egress::hello::example;
-use wardkeep_gateway::egress::{BoxFuture, Resolve};
-use wardkeep_gateway::egress::{Config, Dial, Limits, Listener, Rules, Running, SystemDialer};
+use wardkeep_gateway::egress::{BoxFuture, Resolve, start};
+use wardkeep_gateway::egress::{Config, Dial, Limits, Listener, Rules, SystemDialer};
 
 const TUNNELS: usize = 10_000;
 
@@ -89,7 +89,7 @@ fn ten_thousand_tunnels_lose_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let decider = Arc::new(super::limits::Yes);
-    let running = Running::start(Listener::Tcp(listener), config, decider, 2).unwrap();
+    let running = start(Listener::Tcp(listener), config, decider, 2).unwrap();
 
     let hello = example(Some("allowed.test"), false);
     let mut tunnels = Vec::with_capacity(TUNNELS);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wardkeep_gateway::llm::{
     Admission, BoxFuture, Config, Denial, Ended, Exchange, Features, Fresh, Judge, Outcome,
-    Request, Ruling, Running, Source, ToolCall, Upstream,
+    Request, Ruling, Running, Source, ToolCall, Upstream, start,
 };
 use wardkeep_policy::wrap::SessionKey;
 
@@ -159,7 +159,7 @@ fn proxy(model: &Model, change: impl FnOnce(&mut Config)) -> Proxy {
     let address = listener.local_addr().unwrap();
     let notes: Arc<Notes> = Arc::default();
     let judge: Arc<dyn Judge> = Arc::<Notes>::clone(&notes);
-    let running = Running::start(listener, config, judge, 2).unwrap();
+    let running = start(listener, config, judge, 2).unwrap();
     Proxy { address, notes, running: Some(running) }
 }
 

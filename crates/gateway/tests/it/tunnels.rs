@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wardkeep_gateway::egress::hello::example;
-use wardkeep_gateway::egress::{Limits, Listener, Running};
+use wardkeep_gateway::egress::{Limits, Listener, start};
 
 use super::lab::{ALLOWED, Lab, Seen, cut_by, read_all, status};
 
@@ -146,7 +146,7 @@ fn a_socket_of_this_machine_serves_as_well() {
     let mut lab = Lab::new();
     let config = lab.config();
     let decider = Arc::new(super::limits::Yes);
-    let running = Running::start(Listener::Unix(listener), config, decider, 2).unwrap();
+    let running = start(Listener::Unix(listener), config, decider, 2).unwrap();
     let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
     stream
         .write_all(

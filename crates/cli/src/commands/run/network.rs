@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wardkeep_gateway::egress::{
-    Config, Inspection, Listener, Monitored, Rule, Rules, Running, Unlisted,
+    Config, Inspection, Listener, Monitored, Rule, Rules, Running, Unlisted, start,
 };
 use wardkeep_monitor::daemon::Starter;
 use wardkeep_monitor::monitor::WhoBody;
@@ -99,7 +99,7 @@ impl Proxy {
         });
         let monitor = Monitored::daemon(state, self.starter, self.who);
         let decider = Arc::new(Telling { monitor, tell });
-        let running = Running::start(Listener::Tcp(listener), self.config, decider, 1)
+        let running = start(Listener::Tcp(listener), self.config, decider, 1)
             .map_err(|error| failed("start the proxy", &error))?;
         Ok(Served { running, refused })
     }
