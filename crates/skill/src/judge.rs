@@ -342,37 +342,7 @@ impl Judge<'_> {
         };
         let excerpt: String = found.trim().chars().take(200).collect();
         let id_text = format!("{:016x}", stable(&[id, path, &excerpt, &reason]));
-        // The same thing seen in two ways counts once, as the stricter.
-        if let Some(known) = self.findings.iter_mut().find(|known| {
-            known.rule == id
-                && known.path == path
-                && (known.id == id_text || (line > 0 && known.line == line))
-        }) {
-            if verdict > known.verdict {
-                *known = Finding {
-                    rule: id,
-                    verdict,
-                    path: path.to_owned(),
-                    line,
-                    column,
-                    start,
-                    end,
-                    excerpt,
-                    reason,
-                    id: id_text,
-                };
-            }
-            return;
-        }
-        if self.findings.len() >= MOST
-            && verdict <= Verdict::Ask
-            && self.findings.iter().any(|known| known.verdict >= Verdict::Ask)
-        {
-            return;
-        }
-        debug_assert!(rule(id).is_some(), "{id}");
-        self.known.insert(id_text.clone());
-        self.findings.push(Finding {
+        let finding = Finding {
             rule: id,
             verdict,
             path: path.to_owned(),
@@ -383,7 +353,27 @@ impl Judge<'_> {
             excerpt,
             reason,
             id: id_text,
-        });
+        };
+        // The same thing seen in two ways counts once, as the stricter.
+        if let Some(known) = self.findings.iter_mut().find(|known| {
+            known.rule == id
+                && known.path == path
+                && (known.id == finding.id || (line > 0 && known.line == line))
+        }) {
+            if verdict > known.verdict {
+                *known = finding;
+            }
+            return;
+        }
+        if self.findings.len() >= MOST
+            && verdict <= Verdict::Ask
+            && self.findings.iter().any(|known| known.verdict >= Verdict::Ask)
+        {
+            return;
+        }
+        debug_assert!(rule(id).is_some(), "{id}");
+        self.known.insert(finding.id.clone());
+        self.findings.push(finding);
     }
 
     fn report(mut self) -> Report {
