@@ -1,8 +1,10 @@
 //! State directories for tests of the journal and of anchors.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use wardkeep_evidence::json;
@@ -122,4 +124,41 @@ impl Drop for Witness {
 pub(crate) fn has(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|path: PathBuf| Path::new(&path).join(program).is_file())
+}
+
+/// A proxy that runs; it and its daemon are ended when dropped.
+pub(crate) struct Proxy<'a> {
+    scene: &'a Scene,
+    child: Child,
+    pub(crate) ready: Value,
+}
+
+impl<'a> Proxy<'a> {
+    /// Starts `command` on a port of its own, and waits until it listens.
+    pub(crate) fn start(scene: &'a Scene, command: &str, arguments: &[&str]) -> Self {
+        let serve = [command, "--json", "--listen", "127.0.0.1:0"];
+        let mut command = scene.command("s", &[&serve[..], arguments].concat());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { scene, child, ready: serde_json::from_str(&line).unwrap() }
+    }
+
+    /// Sends a whole request, and gives all that comes back.
+    pub(crate) fn send(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.ready["address"].as_str().unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+impl Drop for Proxy<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = self.scene.run("s", &["daemon", "stop"]);
+    }
 }
