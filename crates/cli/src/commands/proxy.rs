@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use wardkeep_gateway::llm::{Config, Ended, Features, Monitored, Ruling, Seen, Upstream, Watch};
+use wardkeep_gateway::llm::{
+    Config, Ended, Features, Monitored, Ruling, Seen, Upstream, Watch, start,
+};
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::WhoBody;
 use wardkeep_policy::store::PolicyStore;

@@ -176,6 +176,12 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         Some(net) => net == Net::Proxy,
         None => asks || !allow.is_empty(),
     };
+    if !proxied && !looked_into.is_empty() {
+        return Err(CliError::refused(
+            "there is no network, so that there is nothing to look into",
+            "name hosts with --allow as well as with --inspect",
+        ));
+    }
     let inspection = inspect::inspection(looked_into)?;
     let trust = inspection.as_deref().map(inspect::bundle).transpose()?;
     if let Some(trust) = &trust {
@@ -261,10 +267,15 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         context.ui.note(&format!("it ran without the layer `{}`: {}", one.layer, one.why));
     }
     let exit = finish(context, &ended);
-    if ended.code != 0 && !ended.timed_out {
-        let network = if proxied { "only allowed hosts" } else { "no network (--allow HOST)" };
+    // For a person who wonders; programs that read what is said need no more than the exit code.
+    if ended.code != 0 && !ended.timed_out && std::io::stderr().is_terminal() {
+        let network = if proxied {
+            "only allowed hosts are reached"
+        } else {
+            "there is no network (--allow HOST)"
+        };
         context.ui.hint(&format!(
-            "inside there are {network} and only named parts of the home; `wardkeep sandbox why PATH --host HOST` \
+            "inside {network} and only named parts of the home are seen; `wardkeep sandbox why PATH --host HOST` \
              tells of each"
         ));
     }

@@ -170,6 +170,13 @@ fn programs_trust_the_authority_of_a_run_that_looks_into_tls() {
 }
 
 #[test]
+fn without_hosts_there_is_nothing_to_look_into() {
+    let Some(scene) = Scene::new() else { return };
+    let ran = scene.wardkeep(&["run", "--no-daemon", "--inspect", "a.example", "--", "true"]);
+    assert!(ran.code == 125 && ran.stderr.contains("nothing to look into"), "{ran:?}");
+}
+
+#[test]
 fn nobody_is_asked_where_there_is_no_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
