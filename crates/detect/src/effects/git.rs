@@ -125,12 +125,19 @@ fn run(doing: &mut Doing<'_>, verb: &str, rest: &[Word], input: &dyn Fn() -> Opt
             }
         }
         "clean" => {
+            let args = split(rest, "e", &["--exclude"]);
+            if args.has(&["-n", "--dry-run"]) {
+                return;
+            }
+            // What of it is untracked is not known: as if all were.
+            let here = Word::literal(".");
+            let removed = if args.operands.is_empty() { vec![here] } else { args.operands.clone() };
             if args.operands.is_empty() {
                 whole_tree(doing);
             }
-            args.operands
-                .iter()
-                .for_each(|path| doing.file_if(Access::Delete, path.clone(), false));
+            for word in removed {
+                doing.file_if(Access::Delete, Target { tree: true, ..word.into() }, false);
+            }
         }
         "apply" | "am" => {
             let files: Vec<&Word> = args.operands.iter().collect();
