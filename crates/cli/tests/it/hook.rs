@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -253,6 +254,22 @@ fn with_a_daemon_many_are_answered_and_none_is_lost() {
     let log = place.scene.json(0, "s", &["log", "--type", "ToolCall", "--limit", "1000"]);
     assert_eq!(log["records"].as_array().unwrap().len(), 32, "{log}");
     place.scene.expect(0, "s", &["evidence", "verify"]);
+}
+
+#[test]
+fn a_daemon_that_has_too_many_is_asked_again() {
+    let place = Place::new();
+    let before = place.event("SessionStart", json!({"source": "startup"}));
+    let ran = place.hook(&["claude-code", "SessionStart"], &before);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let socket = place.scene.at("s/run/hooks.sock");
+    let event =
+        place.event("PreToolUse", json!({"tool_name": "Bash", "tool_input": {"command": "ls"}}));
+    // They say nothing, and are sent away after a while.
+    let idle: Vec<UnixStream> = (0..80).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    let ran = place.hook(&["claude-code", "PreToolUse"], &event);
+    assert!(is_leave(&ran), "{ran:?}");
+    drop(idle);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use wardkeep_monitor::monitor::{
     EVENT, EventAnswer, EventBody, Hook, Monitor, MonitorConfig, MonitorError, Part, Surroundings,
     WhoBody,
 };
-use wardkeep_monitor::wire::{Client, Door, WireError};
+use wardkeep_monitor::wire::{Client, Code, Door, WireError};
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -22,6 +22,10 @@ const ANSWER: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(1500);
 /// How long another process that holds the state is asked again.
 const AGAIN: Duration = Duration::from_millis(1500);
+/// How long a daemon that has too many to answer is asked again: it sends away who says nothing after a second.
+const CROWD: Duration = Duration::from_secs(2);
+/// After how long it is.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What is wrong with one agent that is told of.
 const FINDINGS: usize = 4;
@@ -110,16 +114,23 @@ impl Asking {
             self.be_watched()?;
             client = self.start().unwrap_or(client);
         }
-        let until = Instant::now() + AGAIN;
+        let begun = Instant::now();
         loop {
             match client {
                 Ok(mut client) => {
-                    let answer = client.call(EVENT, question).and_then(|answer| answer.read());
-                    return answer.map_err(|error| error.to_string());
+                    match client.call(EVENT, question).and_then(|answer| answer.read()) {
+                        // Nothing was decided yet; others are through in a moment.
+                        Err(WireError::Refused(refusal))
+                            if refusal.code == Code::Busy && begun.elapsed() < CROWD =>
+                        {
+                            std::thread::sleep(PAUSE);
+                        }
+                        answer => return answer.map_err(|error| error.to_string()),
+                    }
                 }
                 Err(error) if error.is_absent() && self.alone => match self.decide(question) {
                     // A daemon that came up late holds the state, and will answer.
-                    Err(MonitorError::Busy(_)) if Instant::now() < until => {}
+                    Err(MonitorError::Busy(_)) if begun.elapsed() < AGAIN => {}
                     Err(error) => return Err(error.to_string()),
                     Ok(answer) => return answer,
                 },
