@@ -94,6 +94,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         plan.changes.iter().for_each(|change| show(context, change));
         if plan.is_done() {
             context.ui.say("Nothing would change.");
+        } else {
+            context.ui.hint("nothing was changed: run it without --dry-run to do it");
         }
         return Ok(context.done(&answer));
     }
@@ -119,6 +121,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         let line = format!("Installed: {} asks wardkeep before each call.", args.agent);
         context.ui.answer(Line::default().good(line));
         context.ui.hint("sessions that run already must be started anew");
+        context.ui.hint(
+            "`wardkeep notifications` has the trial: a write to LocalGPT.md that was blocked",
+        );
         return Ok(context.done(&answer));
     }
     let line = format!("Written, but {} does not ask wardkeep yet.", args.agent);

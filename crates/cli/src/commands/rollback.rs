@@ -5,6 +5,7 @@ mod contaminated;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use wardkeep_identity::config::CONFIG_FILE;
 use wardkeep_monitor::rollback::{RolledBack, preview, unfinished};
 use wardkeep_monitor::snapshot::{
     By, Catalogue, Change, Difference, Limits, Listed, Opened, RelativePath, Snapshots,
@@ -161,6 +162,16 @@ fn review(context: &mut Context, opened: &Opened, changes: &[Change]) -> Result<
     }
     context.ui.say(format!("Since the snapshot {id} of {taken}, in {workspace}:"));
     show_changes(context, opened, changes, true)?;
+    let guarding = [POLICY_FILE, MANIFEST_FILE, CONFIG_FILE].map(RelativePath::parse);
+    for change in changes.iter().filter(|change| change.difference == Difference::Added) {
+        if guarding.contains(&Some(change.path.clone())) {
+            context.ui.note(&format!(
+                "`{}` was added since and would be removed, with the protection it stands for: if it is yours, \
+                 name what to roll back with --only",
+                change.path
+            ));
+        }
+    }
     for change in opened.state_diff()? {
         context.ui.note(&format!(
             "`{}` in the state directory changed too: it is signed, so change it with `wardkeep config edit`",

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wardkeep_evidence::hash::BlobHash;
 use wardkeep_identity::history::{History, Revision};
+use wardkeep_identity::name::Name;
 use wardkeep_monitor::identity::Told;
 
 use super::apply::install;
 use super::diff::{proposal, rendered};
-use super::{names, only_owner, owned};
+use super::{Meant, names, only_owner, owned};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -90,5 +92,32 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     proposal.check_rules()?;
     drop(store);
     let hash = proposal.changes.hash();
-    install(context, &meant, &proposal, &hash)
+    let replaced = proposal.changes.changes.first().and_then(|change| change.old);
+    let exit = install(context, &meant, &proposal, &hash)?;
+    follow(context, &meant, &name, replaced)?;
+    Ok(exit)
+}
+
+/// The copy in staging that nobody has changed follows: otherwise it would propose what was just taken back.
+fn follow(
+    context: &mut Context,
+    meant: &Meant,
+    name: &Name,
+    replaced: Option<BlobHash>,
+) -> Result<(), CliError> {
+    let only = [name.clone()];
+    let proposed = meant.place.workspace().changes(&|_| {})?.only(&only);
+    let Some(change) = proposed.changes.first() else { return Ok(()) };
+    if change.new != replaced {
+        context.ui.hint(&format!("something else is proposed for {name}: see `wardkeep diff`"));
+        return Ok(());
+    }
+    let store = meant.open_store(context)?;
+    meant.desk(&store).run(
+        "reset",
+        Told::default().with_files([name]),
+        |workspace| workspace.reset(Some(&only)),
+        |reset| Told::default().with_files(&reset.reset),
+    )?;
+    Ok(())
 }
