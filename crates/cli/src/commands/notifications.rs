@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Only of this session
     #[arg(long)]
     session: Option<String>,
-    /// Only at least so grave: info, medium, high, critical
+    /// Only at least so grave: info, medium, high, critical [default: medium, with --all info]
     #[arg(long, value_name = "SEVERITY")]
     severity: Option<Severity>,
     /// How many at most
@@ -57,7 +57,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         ));
     }
     let reader = context.open_reader()?;
-    let asked = Asked { session: args.session, severity: args.severity, ..Asked::default() };
+    let usual = (!args.all).then_some(Severity::Medium);
+    let severity = args.severity.or(usual);
+    let asked = Asked { session: args.session, severity, ..Asked::default() };
     let (found, reindexed) = with_index(context, &reader, false, |index| {
         list(&reader, index, &asked, args.all, args.limit)
     })?;

@@ -158,7 +158,9 @@ fn show(context: &mut Context, report: &Report) {
     } else {
         Line::default().good("Nothing to do")
     };
-    let open = report.agent_notifications.len() as u64 + report.more_notifications;
+    let listed = report.agent_notifications.iter();
+    let listed = listed.filter(|notice| notice.severity != Severity::Info).count() as u64;
+    let open = listed + report.more_notifications;
     context.ui.answer(line.plain(match open {
         0 => String::new(),
         1 => "; 1 notification is not acknowledged".to_owned(),

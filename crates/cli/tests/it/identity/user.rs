@@ -129,6 +129,12 @@ fn an_earlier_version_comes_back() {
     assert_eq!(ask(at, &["restore", "SOUL.md@-1", "-w", "ws", "--yes"]).code, 0);
     assert_eq!(fs::read_to_string(at.join("ws/SOUL.md")).unwrap(), "# My Soul\n");
     assert_eq!(ask(at, &["status", "ws"]).code, 0);
+    // What was taken back is not proposed again; what someone else proposes still is.
+    assert_eq!(ask(at, &["diff", "ws"]).code, 0);
+    stage(at, "SOUL.md", "# Third\n");
+    let ran = ask(at, &["restore", "SOUL.md@-1", "-w", "ws", "--yes"]);
+    assert!(ran.stderr.contains("something else is proposed"), "{ran:?}");
+    assert_eq!(ask(at, &["diff", "ws"]).code, 1);
 }
 
 #[test]
