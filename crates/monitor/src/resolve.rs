@@ -11,7 +11,7 @@
 mod special;
 mod walk;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -251,18 +251,29 @@ pub fn protected_set(
     let globs: Vec<String> = set.globs().map(str::to_owned).collect();
     let places = [&workspace, &state];
     let identify = |set: &mut ProtectedSet, path: &Path| identify(set, &root, &places, path);
+    // Most lie in folders that are not there, several in each.
+    let mut folders: HashMap<PathBuf, bool> = HashMap::new();
     for path in candidates {
-        identify(&mut set, &path);
+        let Some(folder) = path.parent() else { continue };
+        let there = match folders.get(folder) {
+            Some(there) => *there,
+            None => {
+                let there = folder.metadata().is_ok();
+                folders.insert(folder.to_path_buf(), there);
+                there
+            }
+        };
+        if there {
+            identify(&mut set, &path);
+        }
     }
     // Names that only differ in case or form are the same file where the system says so, and
     // another protected one where it does not.
-    let wanted: HashSet<Vec<String>> =
-        set.candidates().map(|path| folded_components(&path)).collect();
+    let wanted = names_wanted(&set, &workspace.path);
     let mut budget = MAX_IDENTIFIED;
     for name in names_in(&workspace.path, &mut budget) {
-        let path = workspace.path.join(name);
-        if wanted.contains(&folded_components(&path)) {
-            identify(&mut set, &path);
+        if wanted.contains(&fold_name(&name.to_string_lossy())) {
+            identify(&mut set, &workspace.path.join(name));
         }
     }
     for glob in globs {
@@ -277,10 +288,28 @@ pub fn protected_set(
     Ok(set)
 }
 
+/// The folded names of what is protected right inside of a workspace.
+fn names_wanted(set: &ProtectedSet, workspace: &Path) -> HashSet<String> {
+    let depth = workspace.components().count();
+    let here = folded_components(workspace);
+    let right_inside = |path: &PathBuf| path.components().count() == depth + 1;
+    set.candidates()
+        .filter(right_inside)
+        .filter_map(|path| {
+            let mut parts = folded_components(&path);
+            parts.pop().filter(|_| parts == here)
+        })
+        .collect()
+}
+
 /// A file that cannot be resolved has no identity to know: it stays protected by its name.
 fn identify(set: &mut ProtectedSet, root: &Resolver, places: &[&PathFacts], path: &Path) {
     // Most are not there, and that is cheap to see.
     let Ok(data) = std::fs::symlink_metadata(path) else { return };
+    // A folder is known by its name alone.
+    if data.is_dir() {
+        return;
+    }
     // So are files right inside of a folder that was walked to: each hook asks for them all.
     let place = places.iter().find(|place| path.parent() == Some(&place.path));
     if let Some(file) = place.and_then(|place| walk::file_in(place, path, &data)) {

@@ -170,9 +170,12 @@ fn too_late() -> String {
     format!("there was no answer within {} s", DEADLINE.as_secs())
 }
 
+/// More than most events have.
+const USUAL_BYTES: usize = 16 << 10;
+
 /// All of standard input, or its first line, up to one byte more than is taken.
 fn input(line: bool, until: Instant) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     let mut stdin = BufReader::new(Timely { until }.take(MAX_BYTES as u64 + 1));
     if line { stdin.read_until(b'\n', &mut bytes) } else { stdin.read_to_end(&mut bytes) }?;
     Ok(bytes)
