@@ -27,6 +27,7 @@ mod rules;
 mod run;
 mod sandbox;
 mod scan;
+mod serve;
 mod skill;
 mod snapshot;
 mod time;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Protect(identity::ProtectArgs),
     Prove(prove::Args),
     Proxy(proxy::Args),
+    Serve(serve::Args),
     Release(identity::ReleaseArgs),
     Reset(identity::ResetArgs),
     Restore(identity::RestoreArgs),
@@ -113,6 +115,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Notifications(args) => notifications::run(context, args),
         Command::Prove(args) => prove::run(context, args),
         Command::Proxy(args) => proxy::run(context, args),
+        Command::Serve(args) => serve::run(context, args),
         Command::Scan(args) => scan::run(context, args),
         Command::Skill(args) => skill::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args.command),

@@ -109,6 +109,10 @@ pub struct Filter {
     pub agent: Option<String>,
     /// Of this type.
     pub kind: Option<RecordType>,
+    /// Before this position in the log.
+    pub below: Option<u64>,
+    /// From this position in the log on.
+    pub from: Option<u64>,
 }
 
 impl Filter {
@@ -123,6 +127,8 @@ impl Filter {
         self.since.is_none_or(|since| time.is_some_and(|time| time >= since))
             && self.until.is_none_or(|until| time.is_some_and(|time| time <= until))
             && self.kind.is_none_or(|kind| record.kind == kind)
+            && self.below.is_none_or(|below| line.entry.index < below)
+            && self.from.is_none_or(|from| line.entry.index >= from)
             && is(&self.session, "session")
             && is(&self.agent, "agent")
     }

@@ -31,7 +31,7 @@ use crate::exit::Exit;
 use crate::ui::{Line, Progress};
 
 pub(crate) use apply::{Args as ApplyArgs, run as apply};
-pub(crate) use diff::{Args as DiffArgs, run as diff};
+pub(crate) use diff::{Args as DiffArgs, run as diff, staged_lines};
 pub(crate) use history::{Args as HistoryArgs, run as history};
 pub(crate) use reset::{Args as ResetArgs, run as reset};
 pub(crate) use restore::{Args as RestoreArgs, run as restore};
@@ -44,10 +44,10 @@ pub(crate) use tiers::{ProtectArgs, ReleaseArgs, WatchArgs, protect, release, wa
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A workspace that this process may act on.
-pub(super) struct Meant {
-    pub(super) place: Place,
+pub(crate) struct Meant {
+    pub(crate) place: Place,
     /// The state directory that knows it.
-    pub(super) state: PathBuf,
+    pub(crate) state: PathBuf,
 }
 
 /// How a workspace is reached.

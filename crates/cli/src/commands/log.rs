@@ -71,6 +71,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         session: args.session,
         agent: args.agent,
         kind: args.kind,
+        ..Filter::default()
     };
     let (lines, reindexed) = newest(context, &reader, &filter, args.limit)?;
     show(context, &lines);
@@ -213,7 +214,7 @@ fn row(line: &JournalLine<'_>) -> [String; 7] {
 }
 
 /// The content on one line, as far as a terminal could need it.
-fn summary(payload: &Payload<'_>) -> String {
+pub(super) fn summary(payload: &Payload<'_>) -> String {
     /// Wider than terminals are.
     const ENOUGH: usize = 1000;
     let text = match payload {

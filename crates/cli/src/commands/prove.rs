@@ -70,7 +70,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         session: args.session,
         category: args.category,
         severity: args.severity,
-        above: None,
+        ..Asked::default()
     };
     let query = Query { asked, limit: args.limit, full: args.full };
     let trust = Trust { witnesses: configured_witnesses(&reader), ..Trust::default() };

@@ -15,12 +15,12 @@ use wardkeep_monitor::store::{Event, Store, StoreConfig};
 use crate::shared::{Ran, is_harmless};
 use crate::state::Scene;
 
-struct Place {
-    scene: Scene,
+pub(crate) struct Place {
+    pub(crate) scene: Scene,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Self { scene: Scene::new() };
         fs::create_dir(place.scene.at("ws")).unwrap();
         place.scene.expect(0, "s", &["init", "ws"]);
@@ -35,7 +35,7 @@ impl Place {
     }
 
     /// Leaves a request as the monitor does.
-    fn ask(&self, subject: &str, ago: i64) -> String {
+    pub(crate) fn ask(&self, subject: &str, ago: i64) -> String {
         let store = self.store(ago);
         let parent = Event::new(
             RecordType::ToolResult,

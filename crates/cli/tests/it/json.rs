@@ -272,6 +272,7 @@ fn every_command_has_its_documented_keys() {
         "md edit",
         "proxy",
         "run",
+        "serve",
         "uninstall",
         "witness serve",
     ];

@@ -50,6 +50,7 @@ mod sandbox;
 mod scan;
 #[cfg(test)]
 mod seals;
+mod serve;
 #[cfg(test)]
 mod shared;
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub struct Asked {
     pub severity: Option<Severity>,
     /// Behind this position in the log.
     pub above: Option<u64>,
+    /// Before this position in the log.
+    pub below: Option<u64>,
 }
 
 impl Asked {
@@ -49,8 +51,9 @@ impl Asked {
     }
 
     fn is_timeless(&self) -> bool {
-        let Self { since, until, session, category: _, severity: _, above } = self;
-        since.is_none() && until.is_none() && session.is_none() && above.is_none()
+        let Self { since, until, session, category: _, severity: _, above, below } = self;
+        let whole = above.is_none() && below.is_none();
+        since.is_none() && until.is_none() && session.is_none() && whole
     }
 }
 
@@ -104,7 +107,8 @@ impl Index {
              WHERE (?1 IS NULL OR time >= ?1) AND (?2 IS NULL OR time <= ?2)
                AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR agent = ?4)
                AND (?5 IS NULL OR shape & 31 = ?5)
-             ORDER BY idx DESC LIMIT ?6",
+               AND idx < ?6 AND idx >= ?7
+             ORDER BY idx DESC LIMIT ?8",
         )?;
         self.collect(
             &mut statement,
@@ -114,6 +118,8 @@ impl Index {
                 filter.session,
                 filter.agent,
                 filter.kind.map(|kind: RecordType| Shape::kind_bits(kind).1),
+                filter.below.map_or(i64::MAX, signed),
+                filter.from.map_or(0, signed),
                 limit
             ],
             location,
@@ -131,7 +137,7 @@ impl Index {
             "FROM lines WHERE shape >= {FIRST_NOTICE} AND shape >= ?1
                AND (?2 IS NULL OR shape & ?3 = ?2) AND (?4 IS NULL OR idx > ?4)
                AND (?5 IS NULL OR time >= ?5) AND (?6 IS NULL OR time <= ?6)
-               AND (?7 IS NULL OR session = ?7)"
+               AND (?7 IS NULL OR session = ?7) AND idx < ?8"
         );
         let least = Shape::lowest(asked.severity.unwrap_or(Severity::Info));
         let category = asked.category.map(Shape::category_bits);
@@ -143,6 +149,7 @@ impl Index {
             asked.since.map(Timestamp::unix),
             asked.until.map(Timestamp::unix),
             asked.session,
+            asked.below.map_or(i64::MAX, signed),
         ];
         let mut statement = self.ask(&format!("SELECT COUNT(*) {among}"))?;
         let count = statement.query_row(values, |row| row.get(0)).map_err(|e| self.failed(e))?;
@@ -171,11 +178,13 @@ impl Index {
                 "SELECT shape, COUNT(*), SUM(many) FROM lines
                  WHERE (?1 IS NULL OR time >= ?1) AND (?2 IS NULL OR time <= ?2)
                    AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR idx > ?4)
+                   AND idx < ?5
                  GROUP BY shape",
             )?;
             let (since, until) =
                 (asked.since.map(Timestamp::unix), asked.until.map(Timestamp::unix));
-            let values = params![since, until, asked.session, asked.above.map(signed)];
+            let below = asked.below.map_or(i64::MAX, signed);
+            let values = params![since, until, asked.session, asked.above.map(signed), below];
             self.collect(&mut statement, values, group)?
         };
         let known = groups.into_iter().filter_map(|(shape, records, many)| {

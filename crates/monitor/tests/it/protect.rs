@@ -442,6 +442,7 @@ fn commands_that_write_protected_files_are_denied() {
             "wardkeep --state-dir x policy sign",
             "/usr/bin/wardkeep apply",
             "wardkeep approvals approve 3",
+            "wardkeep serve --listen 127.0.0.1:7380",
             "sudo wardkeep release SOUL.md",
             "wardkeep $x",
             "soulguard apply",

@@ -62,6 +62,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             session: args.session,
             agent: args.agent,
             kind: args.kind,
+            ..Filter::default()
         },
         around: args.around.as_deref().map(|text| resolve_record(&reader, text)).transpose()?,
     };

@@ -85,6 +85,20 @@ pub(super) fn propose(
     proposal(meant, changes)
 }
 
+/// What is staged: the changes, what was found in them or speaks against them, and the hash that approves
+/// exactly this, where no rule of the owner's forbids it.
+pub(crate) fn staged_lines(
+    meant: &Meant,
+) -> Result<(Vec<Shown>, Vec<String>, Option<String>), CliError> {
+    meant.place.usable()?;
+    let proposal = propose(meant, &[], None)?;
+    let mut lines: Vec<String> = show_concerns(&proposal.concerns).iter().map(Line::text).collect();
+    lines.extend(proposal.objections.iter().map(|one| one.line().text()));
+    let allowed = !proposal.changes.is_empty() && proposal.check_rules().is_ok();
+    let hash = allowed.then(|| proposal.changes.hash().to_string());
+    Ok((proposal.shown, lines, hash))
+}
+
 /// What changes mean, for people.
 pub(super) fn proposal(meant: &Meant, changes: Changes) -> Result<Proposal, CliError> {
     let place = &meant.place;

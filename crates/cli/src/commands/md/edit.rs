@@ -3,6 +3,8 @@
 use std::process::Command;
 
 use super::{Place, sign};
+use wardkeep_policy::manifest::Signer;
+
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -25,7 +27,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         ));
     }
     edit_file(context, &workspace.policy_path())?;
-    sign::sign(context, &workspace, false)
+    sign::sign(context, &workspace, false, Signer::Cli)
 }
 
 /// Runs the owner's editor on a file.

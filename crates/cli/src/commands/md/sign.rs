@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Sign without asking
     #[arg(long)]
     yes: bool,
+    /// It was shown and confirmed on the page of `wardkeep serve`
+    #[arg(long, hide = true)]
+    gui: bool,
 }
 
 #[derive(Serialize)]
@@ -38,7 +41,8 @@ struct Answer {
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let workspace = args.place.open(context)?;
-    sign(context, &workspace, args.yes)
+    let signer = if args.gui { Signer::Gui } else { Signer::Cli };
+    sign(context, &workspace, args.yes, signer)
 }
 
 /// Shows the policy, asks, and signs it.
@@ -46,9 +50,10 @@ pub(super) fn sign(
     context: &mut Context,
     workspace: &Workspace,
     yes: bool,
+    signer: Signer,
 ) -> Result<Exit, CliError> {
     let draft = Draft::read(workspace)?;
-    let request = request(context, yes)?;
+    let request = Request { signer, ..request(context, yes)? };
     wardkeep_policy::sign::permitted(&request)?;
     let store = policy_store(context)?;
     let key = store.key()?;

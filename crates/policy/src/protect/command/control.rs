@@ -10,7 +10,7 @@ use wardkeep_detect::names::fold_name;
 /// Names under which this program answers.
 const OWN_NAMES: [&str; 4] = ["wardkeep", "soulguard", "localgpt", "aegx"];
 /// Its commands that change what is protected.
-const CONTROL: [&str; 23] = [
+const CONTROL: [&str; 24] = [
     "sign",
     "edit",
     "apply",
@@ -34,6 +34,7 @@ const CONTROL: [&str; 23] = [
     "trust",
     "adopt-restore",
     "hook",
+    "serve",
 ];
 /// Options that change something, whatever the command.
 const CONTROL_OPTIONS: [&str; 1] = ["--ack"];

@@ -1,0 +1,109 @@
+//! `wardkeep serve`
+
+mod office;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wardkeep_gateway::page::{Config, start};
+use wardkeep_monitor::daemon::Stop;
+
+use self::office::Desk;
+use super::egress::{failed, hex};
+use crate::context::Context;
+use crate::error::{CliError, reason};
+use crate::exit::Exit;
+
+/// Serves a page on this machine: what agents did, what they ask for, and your policy
+///
+/// Prints a link that works once, for one browser. The page shows how things stand, a live timeline,
+/// where each record came from and led to, requests and proposals to answer, and the policy to edit and
+/// sign. Nothing is loaded from elsewhere, and other machines cannot reach it. Without --listen it takes
+/// an address of this machine that no other server has, so that its cookie goes to nobody else.
+///
+/// It runs until it is ended (Ctrl-C, SIGTERM). Refused inside `wardkeep run`: approving is the owner's.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = crate::exit::HELP)]
+pub(crate) struct Args {
+    /// Address of this machine and port to listen on; port 0 takes any free one
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+}
+
+#[derive(Serialize)]
+struct Ready {
+    address: String,
+    link: String,
+}
+
+pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    if context.is_confined() {
+        return Err(CliError::refused(
+            "the page is the owner's: it is not served inside `wardkeep run`",
+            "start it in a terminal of your own",
+        ));
+    }
+    let (listener, address) = listener(context, args.listen)?;
+    // So that there is something to look at.
+    drop(context.open_store()?);
+    let words = || Ok::<_, CliError>(hex(&context.random::<24>()?));
+    let config = Config { address, link: words()?, cookie: words()?, form: words()? };
+    let link = format!("http://{address}/enter?token={}", config.link);
+    let stop = Stop::new().map_err(|error| failed("make a pipe", &error))?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        let waker = stop.waker().map_err(|error| failed("make a pipe", &error))?;
+        signal_hook::low_level::pipe::register(signal, waker)
+            .map_err(|error| failed("handle signals", &error))?;
+    }
+    let desk = Desk::new(context)?;
+    let verifying = desk.verify_now_and_then();
+    let running = start(listener, config, Arc::new(desk), random)
+        .map_err(|error| failed("start the page", &error))?;
+    context.ui.answer(format!("Open once: {link}"));
+    context.done(&Ready { address: address.to_string(), link });
+    while !stop.wait(Duration::from_secs(3600)) {}
+    drop(verifying);
+    running.stop().map_err(|error| failed("end the page", &error))?;
+    Ok(Exit::Success)
+}
+
+fn random() -> io::Result<String> {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(hex(&bytes))
+}
+
+fn listener(
+    context: &Context,
+    listen: Option<SocketAddr>,
+) -> Result<(TcpListener, SocketAddr), CliError> {
+    let own = || -> Result<SocketAddr, CliError> {
+        let [a, b, c] = context.random::<3>()?;
+        // Not the ends of the range, which some systems treat in a way of their own.
+        let address = Ipv4Addr::new(127, a.clamp(1, 254), b.clamp(1, 254), c.clamp(1, 254));
+        Ok(SocketAddr::new(IpAddr::V4(address), 0))
+    };
+    let meant = listen.map_or_else(own, Ok)?;
+    if !meant.ip().is_loopback() {
+        return Err(CliError::refused(
+            format!("`{meant}` can be reached from other machines"),
+            "give an address such as 127.0.0.1:7380",
+        ));
+    }
+    let bound = match TcpListener::bind(meant) {
+        // Only Linux has all of that range.
+        Err(_) if listen.is_none() => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
+        bound => bound,
+    };
+    let failed = |error: io::Error| {
+        let message = format!("cannot listen on `{meant}`: {}", reason(&error));
+        CliError::new(Exit::Unreadable, message, "give a port that is free, or 0 for any")
+    };
+    let listener = bound.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}

@@ -1,0 +1,456 @@
+//! What each address answers.
+
+use std::fmt::Write as _;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Form, Path, Query, Request, State};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{Html, IntoResponse as _};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use tokio::sync::{Semaphore, watch};
+
+use super::confirm::{Change, Confirmations};
+use super::door::{Config, Door, Refusal};
+use super::html::{Text, page};
+use super::live;
+use super::office::{Answer, EventsAsked, Office, Outcome, Scope, Trouble};
+use super::views;
+
+/// Longest form: a policy, escaped.
+const MAX_FORM: usize = 256 << 10;
+/// Live views at a time.
+const LIVE: usize = 16;
+/// Records on a page.
+const ROWS: u32 = 50;
+/// No script but our own file, nothing from elsewhere, not in a frame.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
+                      img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What all requests share.
+pub(super) struct Desk {
+    door: Door,
+    office: Arc<dyn Office>,
+    confirmations: Mutex<Confirmations>,
+    news: watch::Sender<u64>,
+    live: Arc<Semaphore>,
+    random: Box<dyn Fn() -> io::Result<String> + Send + Sync>,
+}
+
+impl Desk {
+    pub(super) fn new(
+        config: Config,
+        office: Arc<dyn Office>,
+        news: watch::Sender<u64>,
+        random: Box<dyn Fn() -> io::Result<String> + Send + Sync>,
+    ) -> Self {
+        Self {
+            door: Door::new(config),
+            office,
+            confirmations: Mutex::default(),
+            news,
+            live: Arc::new(Semaphore::new(LIVE)),
+            random,
+        }
+    }
+
+    /// Looks something up where it may take its time.
+    async fn ask<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&dyn Office) -> Outcome<T> + Send + 'static,
+    ) -> Outcome<T> {
+        let office = Arc::clone(&self.office);
+        let looked = tokio::task::spawn_blocking(move || look(office.as_ref())).await;
+        looked.unwrap_or_else(|_| {
+            Err(Trouble::new("the answer broke off", "look at the log, and try again"))
+        })
+    }
+
+    /// Keeps a change until it is confirmed; the word for the form.
+    fn keep(&self, change: Change) -> Outcome<String> {
+        let word = (self.random)().map_err(|error| {
+            Trouble::new(format!("there is no randomness ({error})"), "try again")
+        })?;
+        let mut all = self.confirmations.lock().unwrap_or_else(PoisonError::into_inner);
+        all.put(word.clone(), change, Instant::now());
+        Ok(word)
+    }
+
+    fn take(&self, word: &str) -> Outcome<Change> {
+        let mut all = self.confirmations.lock().unwrap_or_else(PoisonError::into_inner);
+        all.take(word, Instant::now()).ok_or_else(|| {
+            Trouble::new(
+                "this confirmation was used already, or is too old",
+                "go back, look at it again, and confirm within two minutes",
+            )
+        })
+    }
+}
+
+type Page = Result<Response<Body>, Response<Body>>;
+
+/// The addresses.
+pub(super) fn router(desk: Arc<Desk>) -> Router {
+    Router::new()
+        .route("/", get(now))
+        .route("/timeline", get(timeline))
+        .route("/timeline/rows", get(rows))
+        .route("/live", get(news))
+        .route("/record/{id}", get(record))
+        .route("/requests", get(requests))
+        .route("/requests/{id}", get(request).post(answer))
+        .route("/proposals", get(proposals).post(propose))
+        .route("/policy", get(policies).post(edit))
+        .route("/report", get(report))
+        .route("/confirm", post(confirm))
+        .fallback(nothing)
+        .layer(middleware::from_fn_with_state(Arc::clone(&desk), guard))
+        // What is needed before there is a cookie.
+        .route("/enter", get(enter))
+        .route("/page.css", get(style))
+        .route("/page.js", get(script))
+        .layer(DefaultBodyLimit::max(MAX_FORM))
+        .layer(middleware::from_fn_with_state(Arc::clone(&desk), outer))
+        .with_state(desk)
+}
+
+/// For every request: whom it is for. For every answer: what a browser may do with it.
+async fn outer(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response<Body> {
+    let mut response = match desk.door.host(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refused(refusal),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        // The report is a page of its own, with a policy that is as strict.
+        if name != header::CONTENT_SECURITY_POLICY || !headers.contains_key(&name) {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+    }
+    response
+}
+
+/// For all but the way in: who asks, and from where.
+async fn guard(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response<Body> {
+    let checked =
+        desk.door.known(request.headers()).and_then(|()| match request.method().as_str() {
+            "GET" | "HEAD" => Ok(()),
+            _ => desk.door.own(request.headers()),
+        });
+    match checked {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refused(refusal),
+    }
+}
+
+fn refused(refusal: Refusal) -> Response<Body> {
+    let (status, text) = match refusal {
+        Refusal::Host => (
+            StatusCode::MISDIRECTED_REQUEST,
+            "This address is not the page's own: use the link that `wardkeep serve` printed.",
+        ),
+        Refusal::Origin => (StatusCode::FORBIDDEN, "This did not come from the page itself."),
+        Refusal::Stranger => (
+            StatusCode::UNAUTHORIZED,
+            "Open the link that `wardkeep serve` printed. It works once: for another browser, start it anew.",
+        ),
+    };
+    whole(status, "", "Not for you", &format!("<p>{}</p>\n", Text(text)))
+}
+
+fn whole(status: StatusCode, here: &str, title: &str, body: &str) -> Response<Body> {
+    (status, Html(page(here, title, body))).into_response()
+}
+
+fn trouble(trouble: &Trouble) -> Response<Body> {
+    let status = if trouble.missing { StatusCode::NOT_FOUND } else { StatusCode::CONFLICT };
+    let body = format!(
+        "<p class=\"bad\">{}</p>\n<p>What to do: {}</p>\n",
+        Text(&trouble.message),
+        Text(&trouble.next)
+    );
+    whole(status, "", "That did not work", &body)
+}
+
+fn shown<T>(outcome: Outcome<T>, here: &str, title: &str, view: impl FnOnce(&T) -> String) -> Page {
+    match outcome {
+        Ok(found) => Ok(whole(StatusCode::OK, here, title, &view(&found))),
+        Err(why) => Err(trouble(&why)),
+    }
+}
+
+#[derive(Deserialize)]
+struct Entering {
+    #[serde(default)]
+    token: String,
+}
+
+async fn enter(State(desk): State<Arc<Desk>>, Query(entering): Query<Entering>) -> Response<Body> {
+    let Some(cookie) = desk.door.enter(&entering.token) else {
+        return refused(Refusal::Stranger);
+    };
+    // By a page and not by a redirect: a strict cookie goes along only from a page of its own.
+    let text = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+                <meta http-equiv=\"refresh\" content=\"0; url=/\"><title>Wardkeep</title></head>\
+                <body><p><a href=\"/\">Go on</a></p></body></html>\n";
+    let mut response = Html(text).into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+async fn style() -> impl axum::response::IntoResponse {
+    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("assets/page.css"))
+}
+
+async fn script() -> impl axum::response::IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("assets/page.js"))
+}
+
+async fn nothing() -> Response<Body> {
+    trouble(&Trouble::missing("There is nothing at this address.", "choose a view above"))
+}
+
+async fn now(State(desk): State<Arc<Desk>>) -> Page {
+    let posture = desk.ask(|office| office.posture()).await;
+    shown(posture, "/", "Now", views::now::view)
+}
+
+/// The filters of the timeline, as a form sends them: what is empty is none.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Filters {
+    pub(super) session: String,
+    pub(super) agent: String,
+    pub(super) kind: String,
+    pub(super) severity: String,
+    pub(super) category: String,
+    pub(super) below: Option<u64>,
+    pub(super) from: Option<u64>,
+}
+
+impl Filters {
+    fn asked(&self) -> Outcome<EventsAsked> {
+        fn word<T: std::str::FromStr>(text: &str) -> Outcome<Option<T>> {
+            let unknown =
+                |_| Trouble::new(format!("`{text}` is not known"), "choose another filter");
+            (!text.is_empty()).then(|| text.parse().map_err(unknown)).transpose()
+        }
+        let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        Ok(EventsAsked {
+            session: text(&self.session),
+            agent: text(&self.agent),
+            kind: text(&self.kind),
+            severity: word(&self.severity)?,
+            category: word(&self.category)?,
+            below: self.below,
+            from: self.from,
+            limit: ROWS,
+        })
+    }
+}
+
+async fn timeline(State(desk): State<Arc<Desk>>, Query(filters): Query<Filters>) -> Page {
+    let asked = filters.asked().map_err(|why| trouble(&why))?;
+    let events = desk.ask(move |office| office.events(&asked)).await;
+    shown(events, "/timeline", "Timeline", |events| views::timeline::view(&filters, events))
+}
+
+/// Only the rows, for the live view.
+async fn rows(State(desk): State<Arc<Desk>>, Query(filters): Query<Filters>) -> Page {
+    let asked = filters.asked().map_err(|why| trouble(&why))?;
+    match desk.ask(move |office| office.events(&asked)).await {
+        Ok(events) => Ok(Html(views::timeline::rows(&events)).into_response()),
+        Err(why) => Err(trouble(&why)),
+    }
+}
+
+async fn news(State(desk): State<Arc<Desk>>) -> Response<Body> {
+    match Arc::clone(&desk.live).try_acquire_owned() {
+        Ok(place) => live::stream(desk.news.subscribe(), place),
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+async fn record(State(desk): State<Arc<Desk>>, Path(id): Path<String>) -> Page {
+    let record = desk.ask(move |office| office.record(&id)).await;
+    shown(record, "/timeline", "Record", views::record::view)
+}
+
+async fn requests(State(desk): State<Arc<Desk>>) -> Page {
+    let requests = desk.ask(|office| office.requests()).await;
+    shown(requests, "/requests", "Requests", views::requests::view)
+}
+
+async fn request(State(desk): State<Arc<Desk>>, Path(id): Path<String>) -> Page {
+    let found = desk.ask(move |office| office.request(&id)).await;
+    let form = desk.door.form().to_owned();
+    shown(found, "/requests", "Request", |shown| views::requests::one(shown, &form))
+}
+
+#[derive(Deserialize)]
+struct Answering {
+    #[serde(default)]
+    form: String,
+    #[serde(default)]
+    action: String,
+    #[serde(default)]
+    answer: String,
+}
+
+/// Shows once more what is answered, and asks.
+async fn answer(
+    State(desk): State<Arc<Desk>>,
+    Path(id): Path<String>,
+    Form(said): Form<Answering>,
+) -> Page {
+    checked(&desk, &said.form)?;
+    let answer = match said.answer.as_str() {
+        "once" => Answer::Approve(Scope::Once),
+        "session" => Answer::Approve(Scope::Session),
+        "deny" => Answer::Deny,
+        _ => return Err(trouble(&Trouble::new("this is no answer", "go back and choose one"))),
+    };
+    let asked = id.clone();
+    let found =
+        desk.ask(move |office| office.request(&asked)).await.map_err(|why| trouble(&why))?;
+    if found.action != said.action || !found.consistent {
+        let why = Trouble::new("it asks for something else by now", "look at it again");
+        return Err(trouble(&why));
+    }
+    let change = Change::Answer { id: found.request.clone(), action: said.action, answer };
+    let word = desk.keep(change).map_err(|why| trouble(&why))?;
+    let body = views::requests::sure(&found, answer, &views::confirmation(desk.door.form(), &word));
+    Ok(whole(StatusCode::OK, "/requests", "Are you sure?", &body))
+}
+
+async fn proposals(State(desk): State<Arc<Desk>>) -> Page {
+    let staged = desk.ask(|office| office.staged()).await;
+    let form = desk.door.form().to_owned();
+    shown(staged, "/proposals", "Proposals", |staged| views::proposals::view(staged, &form))
+}
+
+#[derive(Deserialize)]
+struct Proposing {
+    #[serde(default)]
+    form: String,
+    #[serde(default)]
+    workspace: String,
+    #[serde(default)]
+    hash: String,
+}
+
+async fn propose(State(desk): State<Arc<Desk>>, Form(said): Form<Proposing>) -> Page {
+    checked(&desk, &said.form)?;
+    let staged = desk.ask(|office| office.staged()).await.map_err(|why| trouble(&why))?;
+    let same = staged
+        .iter()
+        .find(|one| one.workspace == said.workspace && one.hash.as_deref() == Some(&said.hash));
+    let Some(one) = same else {
+        let why = Trouble::new("something else is staged by now", "look at it again");
+        return Err(trouble(&why));
+    };
+    let change = Change::Apply { workspace: said.workspace.clone(), hash: said.hash.clone() };
+    let word = desk.keep(change).map_err(|why| trouble(&why))?;
+    let body = views::proposals::sure(one, &views::confirmation(desk.door.form(), &word));
+    Ok(whole(StatusCode::OK, "/proposals", "Are you sure?", &body))
+}
+
+async fn policies(State(desk): State<Arc<Desk>>) -> Page {
+    let policies = desk.ask(|office| office.policies()).await;
+    let form = desk.door.form().to_owned();
+    shown(policies, "/policy", "Policy", |policies| views::policy::view(policies, &form))
+}
+
+#[derive(Deserialize)]
+struct Editing {
+    #[serde(default)]
+    form: String,
+    #[serde(default)]
+    workspace: String,
+    #[serde(default)]
+    before: String,
+    #[serde(default)]
+    text: String,
+}
+
+async fn edit(State(desk): State<Arc<Desk>>, Form(said): Form<Editing>) -> Page {
+    checked(&desk, &said.form)?;
+    // A form sends every end of a line as two characters.
+    let text = said.text.replace("\r\n", "\n");
+    let before = said.before.replace("\r\n", "\n");
+    let body = views::policy::sure(&said.workspace, &before, &text);
+    let change = Change::Sign { workspace: said.workspace, before, text };
+    let word = desk.keep(change).map_err(|why| trouble(&why))?;
+    let body = format!("{body}{}", views::confirmation(desk.door.form(), &word));
+    Ok(whole(StatusCode::OK, "/policy", "Sign this?", &body))
+}
+
+#[derive(Deserialize)]
+struct Confirming {
+    #[serde(default)]
+    form: String,
+    #[serde(default)]
+    word: String,
+}
+
+/// Does what was shown and confirmed.
+async fn confirm(State(desk): State<Arc<Desk>>, Form(said): Form<Confirming>) -> Page {
+    checked(&desk, &said.form)?;
+    let change = desk.take(&said.word).map_err(|why| trouble(&why))?;
+    let back = match &change {
+        Change::Answer { .. } => "/requests",
+        Change::Apply { .. } => "/proposals",
+        Change::Sign { .. } => "/policy",
+    };
+    let done = desk
+        .ask(move |office| match change {
+            Change::Answer { id, action, answer } => office.answer(&id, &action, answer),
+            Change::Apply { workspace, hash } => office.apply(&workspace, &hash),
+            Change::Sign { workspace, before, text } => office.sign(&workspace, &before, &text),
+        })
+        .await;
+    shown(done, back, "Done", |said| {
+        let mut body = String::new();
+        let _ = write!(
+            body,
+            "<p class=\"good\" role=\"status\">{}</p>\n<p><a href=\"{back}\">Back</a></p>\n",
+            Text(said)
+        );
+        body
+    })
+}
+
+fn checked(desk: &Desk, form: &str) -> Result<(), Response<Body>> {
+    if desk.door.is_form(form) { Ok(()) } else { Err(refused(Refusal::Origin)) }
+}
+
+async fn report(State(desk): State<Arc<Desk>>) -> Page {
+    match desk.ask(|office| office.report()).await {
+        Ok(text) => {
+            let mut response = Html(text).into_response();
+            // It carries its style in itself, and runs nothing.
+            let policy = HeaderValue::from_static(
+                "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+                 frame-ancestors 'none'",
+            );
+            response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+            Ok(response)
+        }
+        Err(why) => Err(trouble(&why)),
+    }
+}

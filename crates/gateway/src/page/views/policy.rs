@@ -1,0 +1,70 @@
+//! The owner's standing instructions, and how they stand.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use wardkeep_identity::name::Name;
+use wardkeep_identity::show::{Limits, Pair, Side, compare};
+
+use super::{difference, hidden};
+use crate::page::html::Text;
+use crate::page::office::Policy;
+
+/// How long two texts are compared.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The view.
+pub(in crate::page) fn view(all: &[Policy], form: &str) -> String {
+    let mut out = String::new();
+    if all.is_empty() {
+        out.push_str(
+            "<p>No workspace has a signed policy: <code>wardkeep init</code> makes one.</p>\n",
+        );
+    }
+    for (number, one) in all.iter().enumerate() {
+        let class = if one.valid { "good" } else { "bad" };
+        let _ = writeln!(
+            out,
+            "<h2>{}</h2>\n<p><strong class=\"{class}\">{}</strong>{}</p>",
+            Text(&one.workspace),
+            Text(&one.state),
+            one.signed_at.as_ref().map(|at| format!(", signed {}", Text(at))).unwrap_or_default()
+        );
+        if let Some(next) = &one.next {
+            let _ = writeln!(out, "<p>What to do: {}</p>", Text(next));
+        }
+        let _ = writeln!(
+            out,
+            "<form method=\"post\" action=\"/policy\">{}<input type=\"hidden\" name=\"workspace\" value=\"{}\">\
+             <input type=\"hidden\" name=\"before\" value=\"{}\">\
+             <label for=\"text{number}\">LocalGPT.md</label>\
+             <textarea id=\"text{number}\" name=\"text\" rows=\"14\" spellcheck=\"true\">\n{}</textarea>\
+             <button type=\"submit\">Sign…</button></form>",
+            hidden(form),
+            Text(&one.workspace),
+            Text(&one.text),
+            Text(&one.text)
+        );
+    }
+    out
+}
+
+/// What is about to be signed.
+pub(in crate::page) fn sure(workspace: &str, before: &str, text: &str) -> String {
+    let mut out = format!("<h2>{}</h2>\n", Text(workspace));
+    match Name::new(b"LocalGPT.md") {
+        Some(name) if before != text => {
+            let pair = Pair {
+                name: &name,
+                renamed_from: None,
+                old: Some(Side { bytes: before.as_bytes(), is_executable: false }),
+                new: Some(Side { bytes: text.as_bytes(), is_executable: false }),
+            };
+            out.push_str(&difference(&compare(&pair, &Limits::until(Instant::now() + PATIENCE))));
+        }
+        _ => {
+            let _ = writeln!(out, "<pre>{}</pre>", Text(text));
+        }
+    }
+    out
+}
