@@ -105,6 +105,14 @@ pub enum Transform {
     Concatenated,
 }
 
+impl Transform {
+    /// Whether it hides text from a reader rather than writing it in another way.
+    #[must_use]
+    pub fn hides(self) -> bool {
+        !matches!(self, Self::Markup | Self::Entity | Self::Escape | Self::Percent)
+    }
+}
+
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {

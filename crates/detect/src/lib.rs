@@ -13,6 +13,7 @@ pub mod names;
 mod processor;
 pub mod rules;
 pub mod scan;
+pub mod score;
 pub mod secrets;
 pub mod shell;
 pub mod urls;

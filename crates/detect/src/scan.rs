@@ -7,9 +7,10 @@ use std::sync::OnceLock;
 
 use crate::allow::Allowed;
 use crate::anchors::{self, Whose};
-use crate::finding::{Category, Channel, Finding, Scan, Span, Transform, Verdict};
+use crate::finding::{Category, Channel, Finding, Scan, Span, Verdict};
 use crate::leak::OutputGuard;
 use crate::rules::{OwnRule, RuleError, RuleSet, matcher};
+use crate::score::{LEARNED, Model, REPORTED};
 use crate::secrets;
 use crate::urls::{self, UrlContext};
 use crate::views::{Limits, View, Views, read};
@@ -38,6 +39,7 @@ pub struct Detector {
     sets: Vec<RuleSet>,
     limits: Limits,
     thresholds: Option<Thresholds>,
+    model: Option<Model>,
     learned: Option<Learned>,
     cascade: Option<(Cascade, [f32; 2])>,
     allowed: Option<Allowed>,
@@ -50,6 +52,7 @@ impl fmt::Debug for Detector {
             .debug_struct("Detector")
             .field("rules", &self.sets.iter().map(|set| set.rules.len()).sum::<usize>())
             .field("thresholds", &self.thresholds)
+            .field("model", &self.model.is_some())
             .field("learned", &self.learned.is_some())
             .field("cascade", &self.cascade.is_some())
             .finish_non_exhaustive()
@@ -63,13 +66,20 @@ impl Default for Detector {
 }
 
 impl Detector {
-    /// With the rules that ship, and nothing else.
+    /// With the rules and the learned score that ship.
     #[must_use]
     pub fn new() -> Self {
+        Self { model: Model::shipped(), ..Self::rules_only() }
+    }
+
+    /// With the rules that ship, and nothing else.
+    #[must_use]
+    pub fn rules_only() -> Self {
         Self {
             sets: vec![RuleSet::builtin()],
             limits: Limits::default(),
             thresholds: None,
+            model: None,
             learned: None,
             cascade: None,
             allowed: None,
@@ -108,8 +118,15 @@ impl Detector {
         self
     }
 
-    /// With a learned score beside the rules: it sees every text, and joins the rules' score as
-    /// one more independent reason.
+    /// With another model in place of the one that ships.
+    #[must_use]
+    pub fn with_model(mut self, model: Model) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// With one more score beside the rules: it sees every text, and joins their score as one more
+    /// independent reason.
     #[must_use]
     pub fn with_score(
         mut self,
@@ -136,9 +153,17 @@ impl Detector {
     pub fn scan(&self, text: &str, channel: Channel) -> Scan {
         let (mut findings, mut others) = (Heaviest::default(), Heaviest::default());
         let mut addresses = false;
+        let mut learned = 0.0f32;
         let mut views = read(text, &self.limits, |view, first, work| {
             for set in &self.sets {
                 rules(set, text, view, first, channel, work, &mut findings);
+            }
+            if let Some(found) = self.model.as_ref().and_then(|model| model.finding(view, channel))
+            {
+                learned = learned.max(found.weight);
+                if found.weight >= REPORTED {
+                    findings.add(LEARNED, found.weight, found.span, || found);
+                }
             }
             if first {
                 addresses = secrets_and_urls(text, channel, work, &mut others);
@@ -168,8 +193,12 @@ impl Detector {
         }
         let findings = once_a_place(findings);
         let mut total = score(&findings).max(leaked);
-        if let Some(learned) = &self.learned {
-            total = 1.0 - (1.0 - total) * (1.0 - learned(&views, channel).clamp(0.0, 1.0));
+        // What is reported is among the findings already.
+        if learned < REPORTED {
+            total = 1.0 - (1.0 - total) * (1.0 - learned);
+        }
+        if let Some(other) = &self.learned {
+            total = 1.0 - (1.0 - total) * (1.0 - other(&views, channel).clamp(0.0, 1.0));
         }
         self.conclude(text, channel, total, findings)
     }
@@ -225,7 +254,7 @@ fn rules(
     work: &mut Work,
     findings: &mut Heaviest,
 ) {
-    let encoded = view.path().iter().any(|&step| is_encoding(step));
+    let encoded = view.path().iter().any(|&step| step.hides());
     let mut heaviest: Option<(f32, Span)> = None;
     // What was not hidden was found in the first view.
     let hidden = |range: Range<usize>| !view.path().is_empty() && view.altered(range);
@@ -270,11 +299,6 @@ fn rules(
             reason: Cow::Borrowed("An attack was hidden by an encoding."),
         });
     }
-}
-
-/// Whether a transform hides text from a reader rather than writing it in another way.
-fn is_encoding(step: Transform) -> bool {
-    !matches!(step, Transform::Markup | Transform::Entity | Transform::Escape | Transform::Percent)
 }
 
 /// A made-up token such as `ALPHA_CHECK_7` near a finding: nobody asks for that in earnest.

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 
 use wardkeep_detect::finding::{Category, Channel, Finding, Scan, Span, Verdict};
 use wardkeep_detect::scan::{Detector, Thresholds, score};
+use wardkeep_detect::score::LEARNED;
 
 use crate::recent::Recent;
 use probe::Probe;
@@ -130,6 +131,7 @@ impl Conversation {
     pub fn receive(&mut self, now: u64, text: &str, scan: &Scan, detector: &Detector) -> Turn {
         self.forget(now);
         let mut findings = self.ends.joined(text, detector);
+        findings.retain(is_of_a_rule);
         let (mut signal, found) = self.signal(now, text, scan, &findings);
         let crescendo = self.crescendo(signal);
         signal.flags.set(Flags::CRESCENDO, crescendo.is_some());
@@ -172,7 +174,7 @@ impl Conversation {
 
     /// The signal of a message, and what findings count for in it.
     fn signal(&self, now: u64, text: &str, scan: &Scan, joined: &[Finding]) -> (Signal, u16) {
-        let all = || scan.findings.iter().chain(joined);
+        let all = || scan.findings.iter().filter(|one| is_of_a_rule(one)).chain(joined);
         let has = |category| all().any(|finding| finding.category == category);
         let probe = Probe::of(text);
         let mut flags = Flags::NONE;
@@ -238,6 +240,11 @@ const OUTRIGHT: &str = "The message asks for the words of the agent's own instru
 fn is_outright(flags: Flags, found: u16) -> bool {
     let all = Flags::INTERNALS.and(Flags::WORDING).and(Flags::EXTRACTION);
     flags.contains(all) && found >= TRIES
+}
+
+/// Whether a finding says what it found. The wording of a whole text does not add up over several.
+fn is_of_a_rule(finding: &Finding) -> bool {
+    finding.rule != LEARNED
 }
 
 /// What findings count for in a conversation, in hundredths: those of one category as independent

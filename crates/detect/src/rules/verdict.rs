@@ -1,6 +1,7 @@
 //! From findings to a score and a verdict.
 
 use crate::finding::{Channel, Finding, Verdict};
+use crate::score::LEARNED;
 
 /// From which score on a text is suspicious, and from which it is blocked.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +45,7 @@ const SAME: f32 = 0.3;
 
 /// Independent reasons add up, never beyond 1: each rule counts once, with its heaviest finding;
 /// the second and later rules of one category count less than the first, and least where they found
-/// the same words.
+/// the same words. The learned score looks at other things than any rule, and counts in full beside all.
 ///
 /// Findings come heaviest first.
 #[must_use]
@@ -56,7 +57,10 @@ pub fn score(findings: &[Finding]) -> f32 {
             continue;
         }
         let mut share = 1.0;
-        for other in counted.iter().filter(|other| other.category == finding.category) {
+        let alike = |other: &&&Finding| {
+            other.category == finding.category && other.rule != LEARNED && finding.rule != LEARNED
+        };
+        for other in counted.iter().filter(alike) {
             let same = other.span.start < finding.span.end && finding.span.start < other.span.end;
             share = f32::min(share, if same { SAME } else { AGAIN });
         }

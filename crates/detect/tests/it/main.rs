@@ -16,4 +16,6 @@ mod rules;
 #[cfg(test)]
 mod scan;
 #[cfg(test)]
+mod score;
+#[cfg(test)]
 mod sets;
