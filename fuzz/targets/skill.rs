@@ -4,8 +4,8 @@
 
 use wardkeep_skill::{Options, Tree, Verdict, verify};
 
-const PATHS: [&str; 14] = [
-    "SKILL.md", "a.sh", "a.py", "a.js", "a.ts", "package.json", "a.yaml", "a.txt", "a.zip", "a.tar", "a.gz", "a.html", "a.ps1", "a",
+const PATHS: [&str; 18] = [
+    "SKILL.md", "a.sh", "a.py", "a.js", "a.ts", "package.json", "a.yaml", "a.txt", "a.zip", "a.tar", "a.gz", "a.html", "a.ps1", "a", "a.rb", "a.php", "Makefile", "a.ipynb",
 ];
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

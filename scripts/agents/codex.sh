@@ -16,7 +16,7 @@ model_provider = "fake"
 
 [model_providers.fake]
 name = "fake"
-base_url = "http://127.0.0.1:$PORT/v1"
+base_url = "http://$MODEL:$PORT/v1"
 env_key = "FAKE_KEY"
 wire_api = "responses"
 END

@@ -18,6 +18,7 @@ surround() {
     sed -i "s,^\(root:.*:\)[^:]*\(:[^:]*\)\$,\1$FOLDER/home\2," "$FOLDER/agents/etc/passwd"
     printf 'tester:x:%d:%d::%s:/bin/bash\n' "$USER_ID" "$USER_ID" "$FOLDER/home" >>"$FOLDER/agents/etc/passwd"
     printf 'tester:x:%d:\n' "$USER_ID" >>"$FOLDER/agents/etc/group"
+    printf '127.0.0.1 model.test\n' >>"$FOLDER/agents/etc/hosts"
     mount --bind "$FOLDER/agents/etc" /etc
     mount --bind "$CACHE" "$FOLDER/agents/cache"
     # Agents leave things in /tmp: it is the run's own, with the run's folder in its old place.
@@ -78,11 +79,23 @@ session() {
     cd "$FOLDER/work"
     git init --quiet . 2>/dev/null || true
     fill_workspace
+    # Where a confined agent looks for 127.0.0.1 there is only itself.
+    # shellcheck disable=SC2034 # for the agent's own file
+    if [[ $CASE == confined ]]; then MODEL=model.test; else MODEL=127.0.0.1; fi
     start_model
     agent_configure
     if [[ $CASE != control ]]; then protect; fi
     local status=0 words=()
     agent_command
+    if [[ $CASE == confined ]]; then
+        printf '%s\n' "$SECRET" >"$FOLDER/secret.txt"
+        # As for a user who has worked with it before.
+        mkdir -p "$HOME"/.local/{share,state}/opencode "$HOME/.config/opencode"
+        touch "$HOME/.config/opencode/.gitignore"
+        # The last are names of the test's own model.
+        words=(wardkeep run --profile "$AGENT" --read "$FOLDER/agents/cache"
+            --allow "model.test:$PORT@127.0.0.1/32" --env FAKE_KEY --env GOOGLE_GEMINI_BASE_URL -- "${words[@]}")
+    fi
     if [[ $CASE == hook-slow ]]; then LIMIT=$SLOW_LIMIT; fi
     # Only the agent, and at once: a hook that is ended along with it would be another case.
     timeout --foreground --signal=KILL "$LIMIT" "${words[@]}" </dev/null >"$FOLDER/stdout" 2>"$FOLDER/stderr" || status=$?

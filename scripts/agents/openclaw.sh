@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2004,SC2034,SC2154
+# shellcheck shell=bash disable=SC2004,SC2016,SC2034,SC2154
 agent_name=OpenClaw
 agent_version=2026.9.6
 agent_packages=("openclaw@$agent_version")
@@ -16,7 +16,7 @@ agent_configure() {
     "mode": "replace",
     "providers": {
       "fake": {
-        "baseUrl": "http://127.0.0.1:$PORT",
+        "baseUrl": "http://$MODEL:$PORT",
         "apiKey": "none",
         "api": "anthropic-messages",
         "models": [
@@ -36,4 +36,10 @@ END
 
 agent_command() {
     words=("$BIN/openclaw" agent --local --session-id one --message 'Do what is to be done.' --timeout 200)
+}
+
+# It shortens its history when it is told to.
+agent_again() {
+    words=("$BASH" -c '"$0" agent --local --session-id one --message /compact --timeout 200 &&
+        "$0" agent --local --session-id one --message "Go on." --timeout 200' "$BIN/openclaw")
 }

@@ -20,7 +20,7 @@ agent_configure() {
   "enabled_providers": ["anthropic"],
   "provider": {
     "anthropic": {
-      "options": { "baseURL": "http://127.0.0.1:$PORT/v1", "apiKey": "none" },
+      "options": { "baseURL": "http://$MODEL:$PORT/v1", "apiKey": "none" },
       "models": {
         "claude-sonnet-4-5": { "name": "fake", "tool_call": true, "limit": { "context": 128000, "output": 4096 } }
       }

@@ -114,6 +114,8 @@ pub enum Crossing {
         name: String,
         /// What it says of itself.
         text: String,
+        /// The folder it lies in, where the agent says it.
+        folder: Option<PathBuf>,
     },
     /// The model is told something by somebody.
     Message {
@@ -200,7 +202,9 @@ impl Event {
                     Hook::OutboundRequest { url, method: method.to_owned(), size: 0, content: body }
                 }
                 Crossing::Change { key, detail } => Hook::ControlPlaneChange { key, detail },
-                Crossing::Install { name, text } => Hook::SkillInstall { name, text },
+                Crossing::Install { name, text, folder } => {
+                    Hook::SkillInstall { name, text, folder }
+                }
                 Crossing::Message { text } => Hook::MessageInput { text },
                 Crossing::Reply { text } => Hook::MessageOutput { text },
                 Crossing::Result { text } => {

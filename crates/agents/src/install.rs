@@ -17,6 +17,7 @@ mod kept;
 mod openclaw;
 mod opencode;
 mod plugin;
+mod proxied;
 mod qwen_code;
 mod settings;
 mod slash;
@@ -29,7 +30,8 @@ use std::path::{Path, PathBuf};
 use crate::agent::Agent;
 
 pub use files::Change;
-pub use kept::{Restored, defers, installed, set_defer, uninstall};
+pub use kept::{Restored, defers, installed, set_defer, set_proxy, uninstall};
+pub use proxied::LED;
 
 /// Where things are.
 #[derive(Debug, Clone)]
@@ -138,6 +140,7 @@ pub fn plan(agent: Agent, around: &Surroundings) -> Result<Plan> {
         Agent::Cline => cline::plan(&Surroundings { machine: None, ..around.clone() }),
     }?;
     plan.changes.extend(slash::change(agent, around)?);
+    proxied::add(&mut plan, around)?;
     Ok(plan)
 }
 
@@ -155,6 +158,13 @@ fn switched_off(agent: Agent, around: &Surroundings) -> Vec<Finding> {
 
 /// A file that was changed since, without what is ours. `kept` is what it held before and after.
 fn without(agent: Agent, path: &Path, now: &[u8], kept: [&[u8]; 2]) -> Result<Vec<u8>> {
+    if path.ends_with(".gemini/.env") {
+        return proxied::without(agent, path, now.to_vec());
+    }
+    proxied::without(agent, path, without_hooks(agent, path, now, kept)?)
+}
+
+fn without_hooks(agent: Agent, path: &Path, now: &[u8], kept: [&[u8]; 2]) -> Result<Vec<u8>> {
     let dialect = match agent {
         Agent::Codex => return codex::without(path, now, kept),
         Agent::Cline => return cline::without(path, now),
@@ -256,6 +266,7 @@ pub fn examine(agent: Agent, around: &Surroundings) -> Vec<Finding> {
         }
     }
     found.extend(switched_off(agent, around));
+    found.extend(proxied::unreachable(agent, around));
     found
 }
 

@@ -13,7 +13,8 @@ use crate::input::Malformed;
 use crate::tools;
 
 /// The question that a tool call in a model's reply asks. `arguments` are as the model wrote them:
-/// JSON, or a text for tools that take one.
+/// JSON, or a text for tools that take one. Relative paths are taken from `directory`, or else from the
+/// workspace.
 ///
 /// # Errors
 /// When it cannot be told what the call does: that is a denial.
@@ -21,6 +22,7 @@ pub fn call(
     who: WhoBody,
     tool: &str,
     arguments: &str,
+    directory: Option<&Path>,
     home: Option<&Path>,
 ) -> Result<EventBody, Malformed> {
     let input = match serde_json::from_str(arguments) {
@@ -35,7 +37,7 @@ pub fn call(
         session: who.session.clone(),
         kind: Kind::ToolCall,
         name: "model-call".to_owned(),
-        directory: who.workspace.clone(),
+        directory: directory.unwrap_or(&who.workspace).to_path_buf(),
         tool: None,
         input: None,
         result: None,

@@ -70,6 +70,9 @@ fn read_policy(bytes: &[u8], home: Option<&Path>) -> Result<Event, Malformed> {
         "mode": request.text_if_any("mode")?,
         "specifier": request.text_if_any("requestedSpecifier")?,
     });
+    // What is downloaded later, or lies in an archive, is not looked into.
+    let folder = object.text_if_any("sourcePath")?.map(PathBuf::from);
+    let folder = folder.filter(|folder| folder.is_absolute());
     Ok(Event {
         agent: Agent::OpenClaw,
         session: input::session(Agent::OpenClaw.name(), "installs")?,
@@ -79,7 +82,7 @@ fn read_policy(bytes: &[u8], home: Option<&Path>) -> Result<Event, Malformed> {
         tool: None,
         input: None,
         result: None,
-        crossings: vec![Crossing::Install { name, text: text.to_string() }],
+        crossings: vec![Crossing::Install { name, text: text.to_string(), folder }],
         origin: Principal::User,
     })
 }

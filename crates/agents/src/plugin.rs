@@ -82,7 +82,7 @@ pub(crate) fn read(
         }
         Kind::ConfigChange if event.name == INSTALL => {
             let name = object.text("name")?.to_owned();
-            event.crossings.push(Crossing::Install { name, text: text()? });
+            event.crossings.push(Crossing::Install { name, text: text()?, folder: None });
         }
         Kind::ConfigChange => {
             let key = object.text("key")?.to_owned();

@@ -97,6 +97,7 @@ pub(crate) fn crossings(tool: &str, input: &Value, place: Place<'_>) -> Result<V
         Means::Install => vec![Crossing::Install {
             name: call.first(&["name", "skill", "command", "slug"]).unwrap_or(tool).to_owned(),
             text: input.to_string(),
+            folder: None,
         }],
         Means::Unknown => guessed::crossings(tool, members, place),
     };

@@ -24,7 +24,7 @@ mod prove;
 mod proxy;
 mod rollback;
 mod rules;
-mod run;
+pub(crate) mod run;
 mod sandbox;
 mod scan;
 mod serve;
@@ -69,7 +69,6 @@ pub(crate) enum Command {
     Protect(identity::ProtectArgs),
     Prove(prove::Args),
     Proxy(proxy::Args),
-    Serve(serve::Args),
     Release(identity::ReleaseArgs),
     Reset(identity::ResetArgs),
     Restore(identity::RestoreArgs),
@@ -78,6 +77,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Sandbox(sandbox::Args),
     Scan(scan::Args),
+    Serve(serve::Args),
     Skill(skill::Args),
     Snapshot(snapshot::Args),
     Stage(identity::StageArgs),

@@ -4,12 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::ArgMatches;
 use clap::error::{ContextValue, ErrorKind};
+use clap::{ArgMatches, Args as _, FromArgMatches as _};
 
-use crate::cli::{Globals, TOOLS, Tool};
-use crate::commands;
+use crate::cli::{Cli, Globals, TOOLS, Tool};
 use crate::commands::hook::Args as HookArgs;
+use crate::commands::run::Args as RunArgs;
+use crate::commands::{self, Command};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -23,15 +24,19 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
         let context = Context::new(ui, "hook".to_owned(), tool.name, state_dir);
         return commands::hook::run(&context, args).code().into();
     }
-    let parsed = (tool.command)().try_get_matches_from(&arguments);
-    let parsed = parsed.and_then(|matches| Ok(((tool.read)(&matches)?, matches)));
-    let (cli, matches) = match parsed {
-        Ok(parsed) => parsed,
-        Err(error) => return refuse(error, &arguments),
+    let (cli, name) = match plain_run(tool, &arguments) {
+        Some(cli) => (cli, "run".to_owned()),
+        None => {
+            let parsed = (tool.command)().try_get_matches_from(&arguments);
+            let parsed = parsed.and_then(|matches| Ok(((tool.read)(&matches)?, matches)));
+            match parsed {
+                Ok((cli, matches)) => (cli, command_name(tool, &matches)),
+                Err(error) => return refuse(error, &arguments),
+            }
+        }
     };
     let ui = Ui::new(&cli.globals);
-    let mut context =
-        Context::new(ui, command_name(tool, &matches), tool.name, cli.globals.state_dir);
+    let mut context = Context::new(ui, name, tool.name, cli.globals.state_dir);
     let exit = commands::run(&mut context, cli.command).unwrap_or_else(|error| {
         context.ui.error(Some(&context.command), &error);
         error.exit
@@ -45,6 +50,30 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
 /// The arguments of a hook, as installers write them: an agent waits for each one, and to build all
 /// that the command line knows takes longer than to ask. Anything else is read the long way.
 fn plain_hook(tool: &Tool, arguments: &[OsString]) -> Option<(Option<PathBuf>, HookArgs)> {
+    let (state_dir, rest) = plain_words(tool, arguments, "hook")?;
+    let rest: Option<Vec<&str>> = rest.iter().map(|word| word.to_str()).collect();
+    Some((state_dir, HookArgs::plain(&rest?)?))
+}
+
+/// The arguments of a run, read with what `run` knows alone: the whole command line takes longer to build
+/// than a namespace. What is wrong, or asks for help, is read the long way.
+fn plain_run(tool: &Tool, arguments: &[OsString]) -> Option<Cli> {
+    plain_words(tool, arguments, "run")?;
+    let run = RunArgs::augment_args(clap::Command::new("run"));
+    let known = Globals::augment_args(clap::Command::new("wardkeep")).subcommand(run);
+    let matches = known.try_get_matches_from(arguments).ok()?;
+    let globals = Globals::from_arg_matches(&matches).ok()?;
+    let (_, matches) = matches.subcommand()?;
+    let args = RunArgs::from_arg_matches(matches).ok()?;
+    Some(Cli { globals, command: Command::Run(args) })
+}
+
+/// The words behind a command that comes first, but for the state directory.
+fn plain_words<'a>(
+    tool: &Tool,
+    arguments: &'a [OsString],
+    wanted: &str,
+) -> Option<(Option<PathBuf>, &'a [OsString])> {
     let mut words =
         arguments.get(1..).filter(|_| tool.group.is_none() && tool.name == "wardkeep")?;
     let mut state_dir = None;
@@ -56,11 +85,7 @@ fn plain_hook(tool: &Tool, arguments: &[OsString]) -> Option<(Option<PathBuf>, H
         words = rest;
     }
     let [command, rest @ ..] = words else { return None };
-    if command != "hook" {
-        return None;
-    }
-    let rest: Option<Vec<&str>> = rest.iter().map(|word| word.to_str()).collect();
-    Some((state_dir, HookArgs::plain(&rest?)?))
+    (command == wanted).then_some((state_dir, rest))
 }
 
 /// The tool by the name that the program was called by.

@@ -9,11 +9,13 @@ mod ask;
 mod config;
 mod door;
 mod exchange;
+mod frames;
 mod inflate;
 mod json;
 mod judge;
 #[cfg(feature = "monitor")]
 mod monitored;
+mod otlp;
 mod reply;
 mod serve;
 mod session;
@@ -30,6 +32,7 @@ pub use judge::{
 };
 #[cfg(feature = "monitor")]
 pub use monitored::Monitored;
+pub use otlp::Otlp;
 pub use reply::{Reply, Report, Ruling, Step, ToolCall, Whole};
 pub use serve::{serve, start};
 

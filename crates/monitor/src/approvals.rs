@@ -39,6 +39,7 @@ use claims::Claims;
 pub use grant::{Grant, GrantId, GrantKey, Scope, UnknownScope};
 pub use shown::{Content, Parent, Shown, Status};
 pub use standing::Standing;
+pub(crate) use standing::sign_along;
 
 /// How long a request waits for its answer, in seconds.
 pub const REQUEST_SECONDS: i64 = 10 * 60;
@@ -142,6 +143,11 @@ pub enum ApprovalsError {
 }
 
 type Result<T> = std::result::Result<T, ApprovalsError>;
+
+/// Whether a person may be behind an approval.
+pub(crate) fn permitted(who: &wardkeep_policy::sign::Request) -> Result<()> {
+    answer::permitted(who, true)
+}
 
 /// Requests, answers and grants of a state directory.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 use wardkeep_evidence::hash::RecordId;
@@ -66,7 +67,9 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    fn is_busy(&self) -> bool {
+    /// Whether another process is at work on it, and it may be tried again.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
         let Self::Database { error, .. } = self else { return false };
         matches!(
             error.sqlite_error_code(),
@@ -148,7 +151,7 @@ impl Index {
     /// # Errors
     /// When it cannot be made.
     pub fn open(state: &Path) -> Result<Self, IndexError> {
-        match Self::connect(state) {
+        match patiently(|| Self::connect(state)) {
             Ok(index) => Ok(index),
             // Another process is at work on it.
             Err(error) if error.is_busy() => Err(error),
@@ -183,9 +186,11 @@ impl Index {
         if anew {
             Self::rebuild(state, folder, progress)?;
         }
-        let mut index = Self::open(state)?;
-        index.catch_up(folder, progress)?;
-        Ok(index)
+        patiently(|| {
+            let mut index = Self::open(state)?;
+            index.catch_up(folder, progress)?;
+            Ok(index)
+        })
     }
 
     /// Throws the index away and reads it anew; gives the number of records.
@@ -227,7 +232,7 @@ impl Index {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let mut database = Connection::open_with_flags(&plain, flags).map_err(failed)?;
-        database.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed)?;
+        database.busy_timeout(PATIENCE).map_err(failed)?;
         database
             .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
             .map_err(failed)?;
@@ -257,6 +262,22 @@ impl Index {
 
     fn failed(&self, error: rusqlite::Error) -> IndexError {
         IndexError::Database { path: self.path.clone(), error }
+    }
+}
+
+/// How long another process that is at work on the index is waited for where SQLite itself does not wait: when two make
+/// it at the same time, or one writes what the other has begun to read.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
+
+fn patiently<T>(mut attempt: impl FnMut() -> Result<T, IndexError>) -> Result<T, IndexError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(error) if error.is_busy() && Instant::now() < until => std::thread::sleep(PAUSE),
+            done => return done,
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub mod resolve;
 pub mod rollback;
 pub mod rules;
 pub mod sealer;
+pub mod skills;
 pub mod snapshot;
 pub mod store;
 pub mod tree;

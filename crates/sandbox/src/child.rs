@@ -1,6 +1,8 @@
-//! The confined side, from the fork to the program. Until the program runs, nothing here allocates or
-//! panics; what watches over it then may, for the fork has seen to other threads.
+//! The confined side, from the fork to the program. Nothing here panics; it may allocate, for the fork has
+//! seen to other threads.
 
+mod aside;
+mod found;
 mod init;
 mod opened;
 mod program;
@@ -20,14 +22,18 @@ use crate::landlock::{Access, Rules};
 use crate::notify;
 use crate::spec::Limits;
 use crate::sys::{self, Arguments, Instruction};
-use crate::view::Plan;
+use crate::view::{Guarded, Plan};
 
-pub(crate) use init::{ENDED, GO, LISTENER, MADE, REFUSED, SIGNAL, STUCK, TERMINAL};
+pub(crate) use aside::LARGEST_COPY;
+pub(crate) use found::tell_found;
+pub(crate) use init::{ENDED, GO, LISTENER, MADE, MODELS, REFUSED, SIGNAL, STUCK, TERMINAL};
 
 /// All that the confined side needs, made before the fork.
 pub(crate) struct Set {
     /// The new root; none, where there are no namespaces.
     pub(crate) plan: Option<Plan>,
+    /// What was found in the workspace, on the side that has looked.
+    pub(crate) guarded: Vec<Guarded>,
     /// What goes into the files that map the user.
     pub(crate) map: [CString; 2],
     /// Size of the new root, for `tmpfs`.
@@ -61,6 +67,8 @@ pub(crate) struct Set {
     pub(crate) settings: Option<Termios>,
     /// Port on which the proxy is found inside.
     pub(crate) proxy: Option<u16>,
+    /// Port on which the proxy of model APIs is found inside.
+    pub(crate) models: Option<u16>,
     /// Where opened sources are kept; its room is made before the fork.
     pub(crate) sources: Vec<OwnedFd>,
 }
@@ -71,14 +79,17 @@ pub(crate) struct Ends {
     pub(crate) report: OwnedFd,
     /// Signals come from here, the end goes there. When it closes, everything ends.
     pub(crate) life: OwnedFd,
+    /// What was found in the workspace comes from here.
+    pub(crate) found: OwnedFd,
 }
 
 /// Sets everything up and watches over the program. Does not return.
 pub(crate) fn main(set: &mut Set, ends: Ends) -> ! {
-    let code = match confine(set) {
-        Ok(()) => init::run(set, ends),
+    let Ends { report, life, found } = ends;
+    let code = match confine(set, found) {
+        Ok(()) => init::run(set, report, life),
         Err(failure) => {
-            tell(ends.report.as_fd(), failure);
+            tell(report.as_fd(), failure);
             FAILED
         }
     };
@@ -94,14 +105,15 @@ pub(crate) fn tell(report: BorrowedFd<'_>, failure: Failure) {
 }
 
 /// Everything that holds for this process and all that it starts.
-fn confine(set: &mut Set) -> Result<(), Failure> {
+fn confine(set: &mut Set, found: OwnedFd) -> Result<(), Failure> {
     let tie = Failure::at(Step::Tie, 0);
     if set.plan.is_some() {
         // The first process of its namespace: the others end with it.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&tie)?;
+        let network = aside::Network::begin()?;
         map_user(set)?;
-        sys::loopback_up().map_err(Failure::at(Step::Loopback, 0))?;
-        root::change(set)?;
+        root::change(set, found.as_fd())?;
+        network.enter()?;
     } else {
         // Whoever outlives its parent comes to this process, which ends it.
         let own = rustix::process::getpid();

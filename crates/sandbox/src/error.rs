@@ -88,7 +88,7 @@ steps! {
     Fork = "start a process",
     Tie = "tie the confined process to this one",
     Map = "map the user into the namespace",
-    Loopback = "bring the loopback interface up",
+    Network = "make a network of its own",
     Private = "make the mounts private",
     Source = "open what is to be shown",
     Root = "mount a new root",

@@ -33,6 +33,24 @@ pub fn is_confined() -> bool {
     std::path::Path::new(view::MARK).exists()
 }
 
+/// Who is at the other end of a Unix socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// The number of the process; none where it is in a namespace that cannot be seen from here.
+    pub pid: Option<i32>,
+    /// The user.
+    pub uid: u32,
+}
+
+/// Asks the kernel who is at the other end of a Unix socket. Other bindings have no place for a process without a
+/// number, which is what a confined process sees of one outside.
+///
+/// # Errors
+/// When it is no such socket.
+pub fn peer_of(socket: impl std::os::fd::AsFd) -> Result<Peer, rustix::io::Errno> {
+    sys::peer(socket.as_fd()).map(|(pid, uid)| Peer { pid, uid })
+}
+
 pub use denial::{Denial, DenialKind};
 pub use error::{SandboxError, Step};
 pub use names::{PathPattern, PatternError};

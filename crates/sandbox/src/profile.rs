@@ -24,6 +24,9 @@ pub struct Profile {
     pub read: Vec<String>,
     /// What may be written.
     pub write: Vec<String>,
+    /// Files that steer the program and that it writes all the same: it gets a copy of each, and whoever runs
+    /// it keeps of that what does no harm.
+    pub private: Vec<String>,
     /// What is shown empty.
     pub masked: Vec<String>,
     /// More names that are guarded, as patterns.
@@ -117,8 +120,17 @@ impl Profiles {
     pub fn meant_for(&self, program: &OsStr) -> String {
         let name = Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default();
         let meant = |profile: &Profile| profile.programs.iter().any(|one| one == name);
+        // To read all that are built in takes longer than to see that they do not name it.
+        let quoted = format!("\"{name}\"");
+        let may_name = |one: &str| {
+            let mut built_in = BUILT_IN.iter().filter(|(known, _)| *known == one);
+            self.own.contains_key(one) || built_in.any(|(_, text)| text.contains(&quoted))
+        };
         let all = self.names();
-        let found = all.iter().find(|one| self.one(one).is_ok_and(|profile| meant(&profile)));
+        let found = all
+            .iter()
+            .filter(|one| may_name(one))
+            .find(|one| self.one(one).is_ok_and(|profile| meant(&profile)));
         (*found.unwrap_or(&"shell")).to_owned()
     }
 
@@ -167,6 +179,7 @@ impl Profile {
             programs: self.programs,
             read: both(base.read, self.read),
             write: both(base.write, self.write),
+            private: both(base.private, self.private),
             masked: both(base.masked, self.masked),
             protect: base.protect.into_iter().chain(self.protect).collect(),
             release: both(base.release, self.release),

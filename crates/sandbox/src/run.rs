@@ -10,7 +10,7 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
-use crate::child::Set;
+use crate::child::{self, Set};
 use crate::denial::Denial;
 use crate::error::SandboxError;
 use crate::filter;
@@ -43,14 +43,25 @@ pub const TIMED_OUT: i32 = 124;
 /// A confinement that is worked out and not in force yet.
 pub struct Prepared {
     set: Set,
+    rest: Rest,
+}
+
+/// What the confined side does not need, or not at once.
+struct Rest {
     view: View,
-    applied: Applied,
     spec: Spec,
+    missing: Vec<Missing>,
+    /// Version of Landlock.
+    landlock: Option<i32>,
+    /// Whether there is a filter.
+    filtered: bool,
+    /// Known when the workspace was looked at.
+    applied: Option<Applied>,
 }
 
 impl std::fmt::Debug for Prepared {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Prepared").field("applied", &self.applied).finish_non_exhaustive()
+        to.debug_struct("Prepared").field("applied", &self.rest.applied).finish_non_exhaustive()
     }
 }
 
@@ -87,10 +98,6 @@ impl Prepared {
         }
         let view = View::new(&spec)?;
         let mut missing = Vec::new();
-        if let Some(path) = view.cut_short() {
-            let why = format!("`{}` holds more files than are looked at", path.display());
-            lack(&spec, Layer::Names, why, &mut missing)?;
-        }
         let landlock = match available::landlock() {
             Ok(abi) => Some(abi),
             Err(why) => {
@@ -118,6 +125,7 @@ impl Prepared {
         let set = Set {
             sources: Vec::with_capacity(plan.mounts.len()),
             plan: Some(plan),
+            guarded: Vec::new(),
             map: [text(format!("{uid} {uid} 1"))?, text(format!("{gid} {gid} 1"))?],
             size: text(spec.limits.scratch.unwrap_or(SCRATCH.min(memory / 2)).to_string())?,
             rules: Vec::new(),
@@ -144,15 +152,19 @@ impl Prepared {
                 Network::None => None,
                 Network::Proxy { port } => Some(port),
             },
+            models: spec.models,
         };
-        let applied = applied(&spec, &view, landlock, filtered, missing);
-        Ok(Self { set, view, applied, spec })
+        let rest = Rest { view, spec, missing, landlock, filtered, applied: None };
+        Ok(Self { set, rest })
     }
 
-    /// What will be in force, as far as it is known before the start.
-    #[must_use]
-    pub fn applied(&self) -> &Applied {
-        &self.applied
+    /// What will be in force, as far as it is known before the start. It looks through the workspace, which
+    /// otherwise is done while the confinement is set up.
+    ///
+    /// # Errors
+    /// When the workspace cannot be looked at, or not all of it.
+    pub fn applied(&mut self) -> Result<&Applied, SandboxError> {
+        self.rest.look().map(|applied| &*applied)
     }
 
     /// Starts the program. The calling thread must wait for it, too: the confined side ends with it.
@@ -169,9 +181,10 @@ impl Prepared {
     /// # Errors
     /// As [`Self::spawn`], and when it could not be written down; nothing has run then.
     pub fn spawn_after<E: From<SandboxError>>(
-        mut self,
+        self,
         record: impl FnOnce(&Applied) -> Result<(), E>,
     ) -> Result<Running, E> {
+        let Self { mut set, mut rest } = self;
         for fd in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()] {
             let folder = rustix::fs::fstat(fd).is_ok_and(|data| {
                 rustix::fs::FileType::from_raw_mode(data.st_mode) == rustix::fs::FileType::Directory
@@ -182,46 +195,93 @@ impl Prepared {
                 return Err(SandboxError::Path { path, what: what.to_owned() }.into());
             }
         }
-        relay::look(&mut self.set);
+        relay::look(&mut set);
         let mut refused = None;
-        let mut group = Group::new(&self.spec.limits, self.set.memory);
-        self.applied.control_group = group.is_some();
-        let applied = &self.applied;
-        let started = start::start(&mut self.set, &mut group, || {
-            record(applied).map_err(|error| {
+        let mut group = None;
+        let mut record = Some(record);
+        let memory = set.memory;
+        let mut write_down = |applied: &Applied| {
+            record.take().map_or(Ok(()), |record| record(applied)).map_err(|error| {
                 refused = Some(error);
                 SandboxError::Ended
             })
+        };
+        let started = start::start(&mut set, |pid, found| {
+            rest.look()?;
+            let guarded = rest.view.guarded()?;
+            child::tell_found(found, &guarded, rest.view.held());
+            // Before the program is started: what it starts is in the same group then.
+            group = Group::new(&rest.spec.limits, memory).filter(|group| group.take(pid));
+            let applied = rest.look()?;
+            applied.control_group = group.is_some();
+            write_down(applied)?;
+            Ok(guarded)
         });
-        if let Some(error) = refused {
-            return Err(error);
-        }
-        match started {
+        let started = match started {
             Err(SandboxError::Unavailable { layer: Layer::Namespaces, why, .. })
-                if self.spec.allow_degraded.contains(&Layer::Namespaces) =>
+                if rest.spec.allow_degraded.contains(&Layer::Namespaces) =>
             {
-                Ok(self.without_namespaces(why)?)
+                drop(group);
+                rest.without_namespaces(&mut set, why, write_down)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
             Ok(started) => {
-                self.applied.control_group = group.is_some();
                 let left = Left { scratch: None, group };
-                Ok(Running::new(started, &self.set, self.spec.timeout, self.applied, left)?)
+                rest.running(started, &set, left)
             }
+        };
+        match refused {
+            Some(error) => Err(error),
+            None => Ok(started?),
         }
     }
+}
 
-    /// Landlock and the filter alone.
-    fn without_namespaces(mut self, why: String) -> Result<Running, SandboxError> {
-        if self.set.landlock.is_none() || self.set.filter.is_none() {
+impl Rest {
+    /// Looks for guarded names, once, and gives what will be in force.
+    fn look(&mut self) -> Result<&mut Applied, SandboxError> {
+        if self.applied.is_none() {
+            self.view.find_guarded(&self.spec)?;
+            if let Some(path) = self.view.cut_short() {
+                let why = format!("`{}` holds more files than are looked at", path.display());
+                lack(&self.spec, Layer::Names, why, &mut self.missing)?;
+            }
+        }
+        let Self { view, spec, missing, applied, landlock, filtered } = self;
+        let make = || what_applies(spec, view, *landlock, *filtered, missing.clone());
+        Ok(applied.get_or_insert_with(make))
+    }
+
+    fn running(
+        mut self,
+        started: start::Started,
+        set: &Set,
+        left: Left,
+    ) -> Result<Running, SandboxError> {
+        let applied = self.look()?.clone();
+        Running::new(started, set, self.spec.timeout, applied, left)
+    }
+
+    /// Landlock and the filter alone. What will be in force is written down, if it was not yet.
+    fn without_namespaces(
+        mut self,
+        set: &mut Set,
+        why: String,
+        mut write_down: impl FnMut(&Applied) -> Result<(), SandboxError>,
+    ) -> Result<Running, SandboxError> {
+        if set.landlock.is_none() || set.filter.is_none() {
             return Err(SandboxError::Unavailable {
                 layer: Layer::Landlock,
                 why: "neither namespaces nor Landlock and seccomp are to be had".to_owned(),
                 how: "nothing is left that would confine the program",
             });
         }
+        let applied = self.look()?;
+        applied.layers.retain(|layer| !matches!(layer, Layer::Namespaces | Layer::Proc));
+        applied.missing.push(Missing { layer: Layer::Namespaces, why });
+        applied.masked.clear();
+        applied.read_only.clear();
         let scratch = start::private_folder()?;
-        let set = &mut self.set;
         set.plan = None;
         set.proxy = None;
         set.rules = self.view.rules_without_mounts()?;
@@ -238,15 +298,17 @@ impl Prepared {
         variables.retain(|(name, _)| name != "TMPDIR");
         variables.push(("TMPDIR".into(), scratch.path().into()));
         set.environment = environment(&variables)?;
-        self.applied.layers.retain(|layer| !matches!(layer, Layer::Namespaces | Layer::Proc));
-        self.applied.missing.push(Missing { layer: Layer::Namespaces, why });
-        self.applied.masked.clear();
-        self.applied.read_only.clear();
-        let mut group = Group::new(&self.spec.limits, set.memory);
-        let started = start::start::<SandboxError>(set, &mut group, || Ok(()))?;
-        self.applied.control_group = group.is_some();
+        let mut group = None;
+        let memory = set.memory;
+        let started = start::start(set, |pid, _| {
+            group = Group::new(&self.spec.limits, memory).filter(|group| group.take(pid));
+            let applied = self.look()?;
+            applied.control_group = group.is_some();
+            write_down(applied)?;
+            Ok(Vec::new())
+        })?;
         let left = Left { scratch: Some(scratch), group };
-        Running::new(started, set, self.spec.timeout, self.applied, left)
+        self.running(started, set, left)
     }
 }
 
@@ -300,7 +362,7 @@ fn terminals(spec: &Spec) -> [bool; 3] {
     fds.map(|fd| spec.terminal && rustix::termios::isatty(fd))
 }
 
-fn applied(
+fn what_applies(
     spec: &Spec,
     view: &View,
     landlock: Option<i32>,

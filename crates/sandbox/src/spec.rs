@@ -33,6 +33,8 @@ pub struct Spec {
     pub write: Vec<PathBuf>,
     /// The same, but no harm if they are not there.
     pub write_if_there: Vec<PathBuf>,
+    /// Files that are shown as another one, which may be written: where each is seen, and what stands for it.
+    pub private: Vec<(PathBuf, PathBuf)>,
     /// Files and folders that are shown empty wherever they would be seen.
     pub masked: Vec<PathBuf>,
     /// Folders that never may be seen, and never may lie in what is shown: the state of wardkeep.
@@ -53,6 +55,8 @@ pub struct Spec {
     pub limits: Limits,
     /// Whom it may talk to.
     pub network: Network,
+    /// The port on which a proxy of model APIs is found inside, on 127.0.0.1.
+    pub models: Option<u16>,
     /// How long it may run.
     pub timeout: Option<Duration>,
     /// How long a file system may take to make a name; then the run is ended.
@@ -78,6 +82,7 @@ impl Spec {
             read_if_there: Vec::new(),
             write: Vec::new(),
             write_if_there: Vec::new(),
+            private: Vec::new(),
             masked: Vec::new(),
             hidden: Vec::new(),
             sockets: Vec::new(),
@@ -88,6 +93,7 @@ impl Spec {
             environment: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
+            models: None,
             timeout: None,
             patience: PATIENCE,
             allow_degraded: BTreeSet::new(),

@@ -389,6 +389,12 @@ pub(crate) fn take_terminal(terminal: BorrowedFd<'_>) -> Result<()> {
     check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into()).map(drop)
 }
 
+/// Gives this thread a network of its own.
+pub(crate) fn leave_network() -> Result<()> {
+    // SAFETY: plain numbers; nothing of another thread changes.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNET) }.into()).map(drop)
+}
+
 /// Brings the loopback interface of this network namespace up.
 pub(crate) fn loopback_up() -> Result<()> {
     // SAFETY: takes numbers only.
@@ -443,6 +449,25 @@ pub(crate) fn drop_capabilities() -> Result<()> {
 
 fn gains_nothing() -> bool {
     rustix::thread::no_new_privs().unwrap_or(false)
+}
+
+/// The process and the user at the other end of a Unix socket, as they were when it was connected. A process of
+/// another namespace has no number here.
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> Result<(Option<i32>, u32)> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = number(size_of::<libc::ucred>() as c_long)?.cast_unsigned();
+    // SAFETY: the structure is the one that this option gives, and as long as is told.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut found).cast::<c_void>(),
+            &raw mut length,
+        )
+    };
+    check(result.into())?;
+    Ok(((found.pid > 0).then_some(found.pid), found.uid))
 }
 
 /// How many bytes of memory the machine has.

@@ -15,13 +15,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
+use crate::child::LARGEST_COPY;
 use crate::error::SandboxError;
 use crate::names::{Guard, Names};
 use crate::spec::Spec;
 use crate::walk::Walked;
 
+use self::paths::Real;
+
 pub use explain::{Explained, explain, holds_secrets};
-pub(crate) use plan::{Held, MARK, Plan, Source};
+pub(crate) use plan::{EMPTY_FILES, Guarded, Held, MARK, Plan, Source};
 
 /// Where the confined program finds what wardkeep puts there.
 pub(crate) const OWN_FOLDER: &str = "/run/wardkeep";
@@ -48,8 +51,10 @@ struct Entry {
 /// All that is shown, by path.
 pub(crate) struct View {
     entries: BTreeMap<PathBuf, Entry>,
-    /// Small files that are copied, with their content: that is quicker than a mount.
-    copies: BTreeMap<PathBuf, Vec<u8>>,
+    /// Small files that are copied: that is quicker than a mount.
+    copies: BTreeSet<PathBuf>,
+    /// Files that stand for others.
+    stand_ins: BTreeMap<PathBuf, PathBuf>,
     /// Links on the way to it.
     links: BTreeMap<PathBuf, PathBuf>,
     /// Guarded names below what may be written, each with the folder that was walked.
@@ -63,14 +68,16 @@ pub(crate) struct View {
     names: Names,
     directory: PathBuf,
     workspace: PathBuf,
+    looks: paths::Looks,
 }
 
 impl View {
-    /// Looks at the machine.
+    /// Looks at the machine, but not yet for guarded names ([`Self::find_guarded`]).
     pub(crate) fn new(spec: &Spec) -> Result<Self, SandboxError> {
         let mut view = Self {
             entries: BTreeMap::new(),
-            copies: BTreeMap::new(),
+            copies: BTreeSet::new(),
+            stand_ins: BTreeMap::new(),
             links: BTreeMap::new(),
             guarded: Vec::new(),
             led_to: BTreeMap::new(),
@@ -79,6 +86,7 @@ impl View {
             names: spec.names.clone(),
             directory: PathBuf::new(),
             workspace: PathBuf::new(),
+            looks: paths::Looks::default(),
         };
         for pattern in &spec.protect {
             view.names.add_pattern(pattern.clone());
@@ -103,7 +111,6 @@ impl View {
         view.keep_hidden(spec)?;
         view.add_masks(spec);
         view.add_sockets(spec)?;
-        view.find_guarded(spec)?;
         Ok(view)
     }
 
@@ -111,7 +118,7 @@ impl View {
         for name in lists::TOOLS {
             self.show_if_there(&home.join(name), Shown::Read);
         }
-        let home = self.follow(home).unwrap_or_else(|| home.to_owned());
+        let home = self.follow(home).map_or_else(|| home.to_owned(), |real| real.path);
         self.entries.entry(home.clone()).or_insert(Entry { shown: Shown::Bare, folder: true });
         for name in lists::HOME_SCRATCH {
             let path = home.join(name);
@@ -135,6 +142,14 @@ impl View {
                 }
             }
         }
+        for (path, stand_in) in &spec.private {
+            let real = self.place_of(path).ok_or_else(|| SandboxError::Path {
+                path: path.clone(),
+                what: "cannot be shown as another file".to_owned(),
+            })?;
+            self.entries.insert(real.clone(), Entry { shown: Shown::Write, folder: false });
+            self.stand_ins.insert(real, stand_in.clone());
+        }
         for path in &spec.scratch {
             let entry = Entry { shown: Shown::Scratch, folder: true };
             self.entries.insert(path.clone(), entry);
@@ -153,10 +168,11 @@ impl View {
         if let Some(why) = roots::why_not(&workspace, spec.home.as_deref()) {
             return refuse(&why);
         }
-        self.directory = self.follow(&spec.directory).ok_or_else(|| SandboxError::Path {
+        let directory = self.follow(&spec.directory).ok_or_else(|| SandboxError::Path {
             path: spec.directory.clone(),
             what: "is not there".to_owned(),
         })?;
+        self.directory = directory.path;
         self.workspace = workspace;
         let covering = self.covering(&self.directory);
         if covering.is_none_or(|(_, entry)| entry.shown == Shown::Bare) {
@@ -186,11 +202,13 @@ impl View {
 
     /// Masks what is shown and holds secrets, unless exactly it was named.
     fn add_masks(&mut self, spec: &Spec) {
+        let private = spec.private.iter().map(|(path, _)| path);
         let named: BTreeSet<PathBuf> =
             [&spec.read, &spec.write, &spec.read_if_there, &spec.write_if_there]
                 .into_iter()
                 .flatten()
-                .filter_map(|path| path.canonicalize().ok())
+                .chain(private)
+                .filter_map(|path| self.resolve(path).map(|(real, _)| real.path))
                 .collect();
         let home =
             spec.home.iter().flat_map(|home| lists::SECRETS.iter().map(|name| home.join(name)));
@@ -199,7 +217,7 @@ impl View {
             .chain(spec.masked.iter().map(|path| (path.clone(), true)))
             .collect();
         for (path, always) in masked {
-            let Ok(path) = path.canonicalize() else { continue };
+            let Some((Real { path, kind, .. }, _)) = self.resolve(&path) else { continue };
             if !always && named.iter().any(|named| named.starts_with(&path)) {
                 continue;
             }
@@ -208,7 +226,7 @@ impl View {
                 .covering(&path)
                 .is_some_and(|(_, entry)| matches!(entry.shown, Shown::Read | Shown::Write))
             {
-                let folder = path.is_dir();
+                let folder = kind == FileType::Directory;
                 self.entries.retain(|other, _| !other.starts_with(&path));
                 self.entries.insert(path, Entry { shown: Shown::Mask, folder });
             }
@@ -237,17 +255,25 @@ impl View {
 
     /// Shows a file or folder of the machine's settings.
     fn show_setting(&mut self, path: &Path) {
-        /// Largest file that is copied.
-        const SMALL: u64 = 64 << 10;
-        let Some(real) = self.follow(path) else { return };
+        let Some(Real { path: real, kind, size }) = self.follow(path) else { return };
         if self.covering(&real).is_some() {
             return;
         }
-        let small = real.symlink_metadata().is_ok_and(|data| data.is_file() && data.len() <= SMALL);
-        match std::fs::read(&real).ok().filter(|_| small) {
-            Some(content) => drop(self.copies.insert(real, content)),
-            None => self.show_if_there(&real, Shown::Read),
+        let can_be_read = || rustix::fs::access(&real, rustix::fs::Access::READ_OK).is_ok();
+        if kind == FileType::RegularFile && size <= LARGEST_COPY as u64 && can_be_read() {
+            self.copies.insert(real);
+        } else {
+            self.show_if_there(&real, Shown::Read);
         }
+    }
+
+    /// The real path of a file that may not be there, in a folder that is.
+    fn place_of(&mut self, path: &Path) -> Option<PathBuf> {
+        if let Some(real) = self.follow(path) {
+            return (real.kind == FileType::RegularFile).then_some(real.path);
+        }
+        let above = self.follow(path.parent()?)?;
+        Some(above.path.join(path.file_name()?))
     }
 
     fn show_if_there(&mut self, path: &Path, shown: Shown) {
@@ -263,8 +289,7 @@ impl View {
             return Err(refuse("is not an absolute path"));
         }
         let real = self.follow(path).ok_or_else(|| refuse("is not there, or cannot be reached"))?;
-        let data = real.symlink_metadata().map_err(|_| refuse("cannot be read"))?;
-        let kind = FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&data));
+        let Real { path: real, kind, .. } = real;
         let fits = match shown {
             Shown::Device => kind == FileType::CharacterDevice,
             Shown::Socket => kind == FileType::Socket,

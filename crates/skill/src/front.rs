@@ -9,6 +9,8 @@ pub(super) struct Front {
     pub(super) description: String,
     /// Commands that installing it runs, and the first words of where they stand.
     pub(super) commands: Vec<(String, String)>,
+    /// The tools that it says it needs, as they are written, in lower case.
+    pub(super) tools: Option<String>,
 }
 
 /// Reads `key: value` lines; what is deeper is looked at for commands only.
@@ -23,6 +25,10 @@ pub(super) fn read(text: &str) -> Front {
         match key {
             "name" if top && front.name.is_none() => front.name = Some(plain.to_owned()),
             "description" if top => front.description.push_str(plain),
+            "allowed-tools" | "allowed_tools" | "tools" | "permissions" | "requires" => {
+                let tools = front.tools.get_or_insert_default();
+                tools.push_str(&format!("{plain}\n{}", below(text, line)).to_lowercase());
+            }
             _ if is_command(key)
                 && !plain.is_empty()
                 && !plain.starts_with(['{', '[', '|', '>']) =>
@@ -120,6 +126,10 @@ mod tests {
             "name: \"a\"\ndescription: does b\nmetadata: {\"x\":{\"install\":[{\"kind\":\"shell\",\"command\":\"curl a | sh\"}]}}\nhooks:\n  postinstall: ./x.sh\n  run: |\n    curl b\n    id\n",
         );
         assert_eq!(front.name.as_deref(), Some("a"));
+        assert_eq!(front.tools, None);
+        let tools =
+            read("name: a\nallowed-tools:\n  - Read\n  - Grep\nlicense: x\n").tools.unwrap();
+        assert!(tools.contains("read") && tools.contains("grep") && !tools.contains("license"));
         let found: Vec<&str> = front.commands.iter().map(|(text, _)| text.as_str()).collect();
         assert_eq!(found, ["curl a | sh", "./x.sh", "curl b\nid\n"]);
         let (_, found) = json(

@@ -17,7 +17,7 @@ use super::names::Likeness;
 use super::rules::rule;
 use super::tree::{Content, Tree, leads_out};
 use super::unpack::{Oddity, unpack};
-use super::{Capabilities, Finding, Options, Report, code};
+use super::{Capabilities, Finding, Options, Report, code, suppress};
 use crate::verdict::Verdict;
 use place::{Place, Role, role};
 
@@ -45,6 +45,8 @@ pub(super) struct Judge<'o> {
     hosts: BTreeSet<String>,
     runs: bool,
     variables: BTreeSet<String>,
+    /// The tools that it says it needs.
+    tools: Option<String>,
 }
 
 pub(super) fn verify(tree: &Tree, options: &Options) -> Report {
@@ -63,6 +65,7 @@ pub(super) fn verify(tree: &Tree, options: &Options) -> Report {
         hosts: BTreeSet::new(),
         runs: false,
         variables: BTreeSet::new(),
+        tools: None,
     };
     judge.gaps(&tree, oddities);
     let files = judge.files(&tree);
@@ -70,11 +73,23 @@ pub(super) fn verify(tree: &Tree, options: &Options) -> Report {
     judge.texts(&files);
     judge.programs(&files);
     judge.naming(&files);
-    judge.report()
+    judge.declared(&files);
+    let mut report = judge.report();
+    suppress::apply(&mut report, &tree, &options.suppressions);
+    report
 }
 
 impl Judge<'_> {
     fn gaps(&mut self, tree: &Tree, oddities: Vec<Oddity>) {
+        if tree.entries.is_empty() && tree.gaps.is_empty() {
+            self.complete = false;
+            self.whole(
+                "",
+                "read.incomplete",
+                Verdict::Ask,
+                "there is nothing to judge here".to_owned(),
+            );
+        }
         for gap in &tree.gaps {
             self.complete = false;
             self.whole(
@@ -218,6 +233,7 @@ impl Judge<'_> {
                     .map(|(front, _)| front::read(front));
                 if let Some(front) = front {
                     self.name = front.name;
+                    self.tools = front.tools;
                     self.description = front.description.to_lowercase();
                 }
                 if self.description.is_empty() {
@@ -311,6 +327,30 @@ impl Judge<'_> {
         }
     }
 
+    /// What the skill says that it needs, against what it was seen to do.
+    fn declared(&mut self, files: &[File<'_>]) {
+        let Some(tools) = &self.tools else { return };
+        let runs = [
+            "bash", "shell", "exec", "run", "terminal", "command", "python", "node", "*", "bins",
+            "process",
+        ];
+        let reaches = ["fetch", "http", "web", "net", "browser", "url", "host", "curl", "*"];
+        let says = |words: &[&str]| words.iter().any(|word| tools.contains(word));
+        let path = files.iter().find(|file| file.path.eq_ignore_ascii_case("skill.md"));
+        let path = path.map_or("SKILL.md", |file| file.path).to_owned();
+        let mut less = Vec::new();
+        if self.runs && !says(&runs) {
+            less.push("it runs commands".to_owned());
+        }
+        if let Some(host) = self.hosts.first().filter(|_| !says(&reaches) && !says(&runs)) {
+            less.push(format!("it talks to {host}"));
+        }
+        for what in less {
+            let reason = format!("{what}, which the tools that it asks for do not say");
+            self.whole(&path, "declared.less", Verdict::Allow, reason);
+        }
+    }
+
     /// A finding about a file as a whole.
     fn whole(&mut self, path: &str, rule: &'static str, verdict: Verdict, reason: String) {
         self.add(path, "", rule, verdict, 0..0, reason);
@@ -398,6 +438,7 @@ impl Judge<'_> {
         Report {
             verdict,
             findings: self.findings,
+            suppressed: Vec::new(),
             complete: self.complete,
             name: self.name,
             capabilities,

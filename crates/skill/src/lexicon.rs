@@ -59,6 +59,31 @@ says! {
         r"\bwithout (the )?(user|owner|human)('s)? (knowing|noticing|knowledge|awareness|being aware)\b"
         r"\b(the )?user (must|should|does|need) not (to )?(know|see|notice|be (told|informed|aware))\b"
         r"\bno need to (tell|inform|mention|notify|ask|confirm with) (the )?user\b";
+    /// Something is kept out of what is said, in any words; counts only beside an act that reaches out.
+    HUSH ["tell" "mention" "comment" "rais" "bring" "disclos" "reveal" "explain" "attention" "point" "notif" "inform" "show" "announce" "surface" "out of the" "nothing" "normal" "see " "know" "notice"] =
+        r"\b(do not|don't|never|not|no|without|needn't|avoid|refrain from)\b.{0,30}\b(tell(ing)?|mention(ed|ing)?|comment(ing)?|rais(e|ing) (it|this|that)|bring(ing)? (it|this|that) up|disclos(e|ing)|reveal(ing)?|draw(ing)? attention|point(ing)? (it|this|that) out|notify(ing)?|inform(ing)?|announc(e|ing)|surfac(e|ing))\b"
+        r"\b(keep|leave|omit) (it|this|these|them|that|the step|this step|this part)? ?(out of|off|away from) (the |your )?(conversation|repl(y|ies)|response|output|chat|summary|answer|user|transcript|record)\b"
+        r"\b(as if|as though) nothing\b|\bact (as )?normal(ly)?\b|\bbehave normally\b"
+        r"\b(users?|they|owners?|readers?|humans?) (has|have|does|do|need|needs|must|should)? ?(no|not|never) (need |have )?(to )?(see|know|be told|be shown|be asked|notice|be aware)\b";
+    /// The user objects.
+    OBJECTS ["stop" "cancel" "object" "refus" "declin" "disagree" "not to" "says no" "abort" "complain"] =
+        r"\b(if|when|whenever|should|even if|in case) (the |a )?(users?|humans?|owners?|operators?|they|anyone|someone)\b.{0,60}\b(stop|cancels?|objects?|refuses?|declines?|disagrees?|not to|says? no|aborts?|complains?)\b";
+    /// It is done all the same.
+    ANYWAY ["regardless" "anyway" "carry on" "nevertheless" "even so" "ignore" "all the same" "go through with"] =
+        r"\b(regardless|anyway|carry on|nevertheless|even so|all the same|go through with it|ignore (it|them|this|that|the (request|objection|answer)|their (request|answer|objection)))\b";
+    /// What the agent may do by itself is widened.
+    PERMIT ["permission" "settings" "allow" "approve" "dangerously" "sandbox" "approval" "trusted"] =
+        r"\b(add|set|put|write|enable|change|append|insert|update|turn on|edit|modify)\b.{0,100}(permissions\.allow|\x22allow\x22|allowedtools|allowed_tools|alwaysallow|always_allow|autoapprove|auto_approve|bypasspermissions|skip-?permissions|\.claude/settings|settings\.local\.json|openclaw\.json|tools\.exec|approval[_-]?policy|trusted_?folders?)"
+        r"\bdisable\b.{0,40}\b(sandbox|permission (prompts?|checks?|dialogs?))\b";
+    /// Something is let pass unseen.
+    BLIND ["approve" "accept" "merge" "sign off" "trust" "skip"] =
+        r"\b(approve|accept|merge|sign off( on)?|pass)\b.{0,60}\bwithout (reading|reviewing|looking|checking|inspecting|scanning|opening|examining)\b";
+    /// An address for payments takes another's place.
+    SWAP ["bc1" "0x" "wallet" "iban" "address" "account"] =
+        r"\b(replace|substitute|swap|exchange|rewrite)\b.{0,160}\b(bc1[a-z0-9]{20,}|0x[a-f0-9]{40}|[13][a-z0-9]{25,34}|t[a-z0-9]{33}|[a-z]{2}[0-9]{2}[a-z0-9]{11,30})\b";
+    /// Something is put where strangers can read it.
+    PUBLISH ["pull request" "pr " "issue" "commit" "gist" "public" "release notes" "wiki" "comment" "forum" "channel"] =
+        r"\b(include|put|paste|add|attach|embed|write|post|append|copy|publish)\b.{0,140}\b(pull request|pr (description|body|comment)|issue (body|comment|description)|commit message|gist|public (repo|repository|channel|page|link)|release notes|wiki)\b";
     /// Rules are to be dropped.
     OVERRIDE ["ignore" "disregard" "forget" "override" "bypass" "unrestricted" "jailbroken" "dan" "developer mode" "god mode" "unfiltered" "admin" "system" "refuse" "restriction" "limits" "guideline" "regardless" "supersede" "precedence" "replace" "priority"] =
         r"\b(ignore|disregard|forget|override|bypass) (all |any |the |your |every )*(previous|prior|earlier|above|existing|system|safety|security|default) (instructions?|prompts?|rules?|guidelines?|polic(y|ies)|messages?|restrictions?|constraints?|directives?)\b"
@@ -74,11 +99,12 @@ says! {
         r"(~|\$home|/root|/home/[a-z]+)?/?\.(ssh/id_|ssh/|aws/credentials|aws/config|netrc|npmrc|pypirc|git-credentials|kube/config|docker/config|gnupg|config/gcloud|config/gh/hosts|cursor/mcp\.json|env\b)"
         r"\b(authorization|cookie) header\b";
     /// Something is passed on.
-    SEND ["send" "post" "upload" "transmit" "forward" "exfiltrat" "submit" "mail" "leak" "beacon" "report" "sync" "echo" "encode" "include" "pass" "attach" "append" "embed" "put" "place" "parameter" "argument" "field" "header" "curl" "wget"] =
+    SEND ["send" "post" "upload" "transmit" "forward" "exfiltrat" "submit" "mail" "leak" "beacon" "report" "sync" "echo" "encode" "include" "pass" "attach" "append" "embed" "put" "place" "parameter" "argument" "field" "header" "curl" "wget" "rout" "proxy" "relay" "redirect" "tunnel" "pipe"] =
         r"\b(send|sends|sending|post|upload|uploads|uploading|transmit|forward|exfiltrate|submit|email|e-mail|leak|beacon|report back|sync|echo|encode)\b"
         r"\b(include|pass|attach|append|embed|put|place)\b.{0,60}\b(in|into|to|as) (the |every |all |each |any |your |a )*(subsequent )*(tool call|request|parameter|url|query|header|body|payload|message|image|response|argument|comment)s?\b"
         r"\bas the `?[a-z_]+`? (parameter|argument|field|header)\b"
-        r"\b(curl|wget) .{0,80}(-d|--data|-f|-t|--upload)";
+        r"\b(curl|wget) .{0,80}(-d|--data|-f|-t|--upload)"
+        r"\b(route|routing|proxy|relay|redirect|tunnel|pipe)\b.{0,100}\b(through|via|to|over)\b.{0,30}https?://";
     /// Taken and read.
     TAKE ["read" "cat" "open" "collect" "gather" "harvest" "copy" "extract" "dump" "retrieve" "grab" "get" "fetch" "record" "capture" "store" "save" "include" "scan" "search" "find" "list" "obtain" "load" "access" "echo"] =
         r"\b(read|cat|open|collect|gather|harvest|copy|extract|dump|retrieve|grab|get|fetch|record|capture|store|save|include|scan|search|find|list|obtain|load|access|echo)\b";
@@ -94,7 +120,7 @@ says! {
         r"[a-z0-9_./-]+\.(sh|py|js|mjs|ts|ps1|bat|exe|rb|pl|bash|command)\b";
     /// The agent's own instructions are changed.
     MEMORY [".md" ".cursorrules" ".windsurfrules" ".clinerules" "copilot-instructions" "system prompt" ".bashrc" ".zshrc" "crontab" "launchagents"] =
-        r"\b(write|append|add|save|insert|copy|put|store|persist|update|modify|edit|overwrite|replace|inject|prepend)\b.{0,80}\b(soul|agents|identity|memory|heartbeat|claude|gemini|user|tools|bootstrap)\.md\b"
+        r"\b(write|append|add|save|insert|copy|put|store|persist|update|modify|edit|overwrite|replace|inject|prepend)\b.{0,160}\b(soul|agents|identity|memory|heartbeat|claude|gemini|user|tools|bootstrap)\.md\b"
         r"\b(write|append|add|save|insert|copy|put|store|persist|inject|prepend)\b.{0,80}(\.cursorrules|\.windsurfrules|\.clinerules|copilot-instructions|system prompt|\.bashrc|\.zshrc|crontab|launchagents)";
     /// A lasting change to how the agent behaves.
     LASTING ["future" "from now" "permanently" "session" "persist" "trust" "so that" "so it" "so this" "so you"] =

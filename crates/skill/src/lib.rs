@@ -11,22 +11,27 @@
 
 mod code;
 mod facts;
+mod foreign;
 mod front;
 mod judge;
 mod kind;
 mod lexicon;
 mod markdown;
 pub mod names;
+mod other;
+mod packed;
 mod places;
 mod points;
 mod prose;
 mod rules;
 mod shell;
+mod suppress;
 pub mod tree;
 mod unpack;
 mod verdict;
 
 pub use rules::{RULES, Rule, rule};
+pub use suppress::{Suppressed, Suppression};
 pub use tree::{Content, Entry, Gap, Limits, Tree};
 
 pub use verdict::Verdict;
@@ -42,6 +47,8 @@ pub struct Options {
     pub limits: Limits,
     /// The name of the folder, which may say another name than the skill does.
     pub folder: Option<String>,
+    /// Findings that the owner has looked at. Never taken from a skill.
+    pub suppressions: Vec<Suppression>,
 }
 
 /// What was made of a skill.
@@ -51,6 +58,8 @@ pub struct Report {
     pub verdict: Verdict,
     /// What was found, the strictest first.
     pub findings: Vec<Finding>,
+    /// What was found and does not count, because the owner said so.
+    pub suppressed: Vec<Suppressed>,
     /// Whether all of it was read. What was not is never allowed.
     pub complete: bool,
     /// What it calls itself.

@@ -60,6 +60,7 @@ pub(super) fn read(source: &str) -> Document {
         headings: Vec::new(),
         section: 0,
         link: None,
+        veiled: None,
     };
     for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
         reader.event(event, at);
@@ -94,6 +95,27 @@ struct Reader {
     headings: Vec<(usize, String)>,
     section: usize,
     link: Option<Link>,
+    /// Text that a style keeps from showing.
+    veiled: Option<Block>,
+}
+
+/// Whether a tag keeps what is in it from showing.
+fn veils(tag: &str) -> bool {
+    let plain: String =
+        tag.to_ascii_lowercase().chars().filter(|sign| !sign.is_whitespace()).collect();
+    [
+        "font-size:0",
+        "font-size:1px",
+        "display:none",
+        "visibility:hidden",
+        "opacity:0",
+        "color:#fff",
+        "color:white",
+        "color:transparent",
+    ]
+    .iter()
+    .any(|style| plain.contains(style))
+        || tag.to_ascii_lowercase().contains(" hidden")
 }
 
 impl Reader {
@@ -102,6 +124,11 @@ impl Reader {
         match event {
             Event::Start(tag) => self.open(tag, at),
             Event::End(tag) => self.close(tag),
+            Event::Text(text) if self.veiled.is_some() => {
+                if let Some(block) = &mut self.veiled {
+                    block.text.push_str(&text);
+                }
+            }
             Event::Text(text) => self.add(&text, at),
             Event::Code(text) => {
                 let code = text.to_string();
@@ -120,6 +147,13 @@ impl Reader {
                     self.add(&text, at);
                     self.finish();
                 }
+            }
+            Event::InlineHtml(text) if self.veiled.is_some() && text.starts_with("</") => {
+                self.out.extend(self.veiled.take());
+            }
+            Event::InlineHtml(text) if veils(&text) => {
+                self.out.extend(self.veiled.take());
+                self.veiled = Some(self.block(BlockKind::Hidden, at));
             }
             // A comment inside a line is as hidden as one outside.
             Event::InlineHtml(text) if text.starts_with("<!--") => {
@@ -151,6 +185,7 @@ impl Reader {
     }
 
     fn finish(&mut self) {
+        self.out.extend(self.veiled.take());
         if let Some(block) = self.current.take()
             && !block.text.trim().is_empty()
         {

@@ -48,7 +48,9 @@ impl Names {
 
     /// Adds a skill that the owner has: its name, and its text for comparison.
     pub fn add(&mut self, name: &str, text: &str) {
-        self.bodies.push((fold_name(name), simhash(text)));
+        if let Some(hash) = simhash(text) {
+            self.bodies.push((fold_name(name), hash));
+        }
     }
 
     /// Whether this is a well-known name itself.
@@ -102,7 +104,10 @@ impl Names {
     /// A skill that the owner has, under another name, with nearly this text.
     #[must_use]
     pub fn copied(&self, name: &str, text: &str) -> Option<&str> {
-        let (name, hash) = (fold_name(name), simhash(text));
+        if self.bodies.is_empty() {
+            return None;
+        }
+        let (name, hash) = (fold_name(name), simhash(text)?);
         let near = self
             .bodies
             .iter()
@@ -195,8 +200,11 @@ fn distance(one: &str, two: &str, most: usize) -> usize {
     rows[1][two.len()]
 }
 
-/// A hash of which few bits differ where texts differ little.
-fn simhash(text: &str) -> u64 {
+/// Texts with fewer words are like many others.
+const WORDS: usize = 60;
+
+/// A hash of which few bits differ where texts differ little; none of a short text.
+fn simhash(text: &str) -> Option<u64> {
     let mut weights = [0_i32; 64];
     let words: Vec<String> = text
         .split(|sign: char| !sign.is_alphanumeric())
@@ -204,6 +212,9 @@ fn simhash(text: &str) -> u64 {
         .take(20_000)
         .map(str::to_lowercase)
         .collect();
+    if words.len() < WORDS {
+        return None;
+    }
     for three in words.windows(3) {
         let hash = three.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, word| {
             word.bytes()
@@ -214,7 +225,8 @@ fn simhash(text: &str) -> u64 {
             *weight += if hash >> bit & 1 == 1 { 1 } else { -1 };
         }
     }
-    weights.iter().enumerate().fold(0, |hash, (bit, weight)| hash | u64::from(*weight > 0) << bit)
+    let bits = weights.iter().enumerate();
+    Some(bits.fold(0, |hash, (bit, weight)| hash | u64::from(*weight > 0) << bit))
 }
 
 #[cfg(test)]
@@ -252,6 +264,8 @@ mod tests {
         assert_eq!(names.copied("other", &format!("{text} and one more line")), Some("mine"));
         assert_eq!(names.copied("mine", &text), None);
         assert_eq!(names.copied("other", "something else entirely that has few words"), None);
+        names.add("short", "# A");
+        assert_eq!(names.copied("other", "# B"), None);
     }
 
     #[test]

@@ -115,13 +115,19 @@ pub(super) fn lasting(path: &str) -> Option<&'static str> {
     MEMORY.contains(&name).then_some("the agent's memory")
 }
 
-/// How far a host can be trusted with something that is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether a word names a file that an agent takes its instructions from.
+pub(super) fn is_memory(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
+    MEMORY.contains(&name.as_str())
+}
+
+/// How far a host can be trusted with something that is run, the most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trust {
-    /// A well-known place to install from.
-    Known,
     /// This machine or a private network.
     Local,
+    /// A well-known place to install from.
+    Known,
     /// Any other.
     Unknown,
     /// Anybody can put something there, or nobody knows who did.

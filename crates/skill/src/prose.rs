@@ -1,5 +1,6 @@
 //! What a document tells its reader to do, and what it tells the agent.
 
+mod abroad;
 mod lures;
 
 use std::collections::BTreeSet;
@@ -52,6 +53,7 @@ pub(super) fn read(source: &str, document: &Document, has: &dyn Fn(&str) -> bool
     }
     let mut out = Vec::new();
     lures::lures(&passages, &mut out);
+    abroad::read(&passages, &mut out);
     for (place, passage) in passages.iter().enumerate() {
         told(passage, has, &mut out);
         credentials(&passages, place, &mut out);
@@ -168,6 +170,40 @@ fn told(passage: &Passage<'_>, has: &dyn Fn(&str) -> bool, out: &mut Vec<Told>) 
             };
             rules.push(("prompt.secrecy", verdict, "the agent is to keep something from you"));
         }
+        // Kept quiet about, in whatever words, beside something that reaches out or lasts.
+        let reaches = near.all(Says::SEND.and(Says::OUTSIDE))
+            || near.all(Says::RUN.and(Says::OUTSIDE))
+            || near.any(Says::PERMIT.and(Says::SWAP).and(Says::MEMORY))
+            || near.all(Says::CREDENTIALS.and(Says::SEND));
+        if said.any(Says::HUSH)
+            && reaches
+            && !rules.iter().any(|(_, verdict, _)| *verdict > Verdict::Allow)
+        {
+            rules.push((
+                "prompt.secrecy",
+                Verdict::Ask,
+                "something that reaches out is to be kept from you",
+            ));
+        }
+        if near.all(Says::OBJECTS.and(Says::ANYWAY)) && said.any(Says::ANYWAY) {
+            rules.push(("prompt.override", Verdict::Ask, "your objection is not to count"));
+        }
+        if said.any(Says::PERMIT) && near.any(Says::HUSH.and(Says::SECRECY).and(Says::UNASKED)) {
+            rules.push(("prompt.unasked", Verdict::Ask, "the agent is to widen what it may do"));
+        }
+        if said.any(Says::BLIND) {
+            rules.push(("prompt.unasked", Verdict::Ask, "something is to pass without a look"));
+        }
+        if said.any(Says::SWAP) {
+            rules.push(("prompt.forced", Verdict::Ask, "where payments go is to be changed"));
+        }
+        if said.all(Says::PUBLISH.and(Says::CREDENTIALS)) {
+            rules.push((
+                "credentials.asked",
+                Verdict::Ask,
+                "credentials are to be put where others can read them",
+            ));
+        }
         if said.any(Says::OVERRIDE) {
             rules.push(("prompt.override", Verdict::Ask, "the agent is to drop its rules"));
         }
@@ -200,7 +236,7 @@ fn told(passage: &Passage<'_>, has: &dyn Fn(&str) -> bool, out: &mut Vec<Told>) 
         }
         if said.any(Says::UNASKED)
             && said.any(Says::RUN.and(Says::SEND).and(Says::DESTROY))
-            && recurs(&sentence.text)
+            && (recurs(&sentence.text) || is_turn(&passage.block.text))
         {
             rules.push(("prompt.unasked", Verdict::Ask, "the agent is to act without asking"));
         }
@@ -215,7 +251,8 @@ fn told(passage: &Passage<'_>, has: &dyn Fn(&str) -> bool, out: &mut Vec<Told>) 
             rules.push(("prompt.forced", Verdict::Ask, "something is to be repeated without end"));
         }
         if said.any(Says::MEMORY)
-            && (said.any(Says::LASTING) && near.any(Says::ALWAYS)
+            && (said.any(Says::LASTING)
+                && (near.any(Says::ALWAYS) || said.all(Says::RUN.and(Says::SCRIPT)))
                 || near.any(Says::SECRECY.and(Says::OVERRIDE)))
             && orders(&sentence.text)
         {
@@ -239,9 +276,12 @@ fn told(passage: &Passage<'_>, has: &dyn Fn(&str) -> bool, out: &mut Vec<Told>) 
             ));
         }
         for (rule, verdict, why) in rules {
+            // What is to be written down stands in quotes, and is no less an order.
+            let quoted = sentence.quotes && !matches!(rule, "memory.told" | "credentials.asked");
             let lower = !addressed(&sentence.text)
+                && !is_turn(&passage.block.text)
                 && (row
-                    || sentence.quotes
+                    || quoted
                     || (passage.warns && !hidden && !said.any(Says::SECRECY))
                     || (passage.warns
                         && sentence.text.trim_start().starts_with("never")
@@ -303,9 +343,19 @@ fn moves(text: &str) -> bool {
         "report",
         "summary",
         "workspace",
+        "request",
+        "header",
+        "cookie",
+        "transcript",
     ]
     .iter()
     .any(|word| text.contains(word))
+}
+
+/// Whether a talk is put into the agent's mouth.
+fn is_turn(text: &str) -> bool {
+    ["Assistant:", "assistant:", "AI:", "Agent:"].iter().any(|turn| text.contains(turn))
+        && ["User:", "user:", "Human:"].iter().any(|turn| text.contains(turn))
 }
 
 /// Whether it is to happen again and again, or first of all.

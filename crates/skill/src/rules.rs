@@ -54,6 +54,7 @@ rules! {
     "files.sent" "exfiltration" Ask "Files are gathered and sent to a place that its description does not name" "Ask what is sent and why; keep the host off the egress list.";
     "send.drop" "exfiltration" Ask "A service that takes data from anybody, or a tunnel to somebody's machine" "Ask whose it is; keep it blocked.";
     "net.unlisted" "exfiltration" Allow "A host that is not on your egress list" "Add it to the list if the skill needs it.";
+    "declared.less" "exfiltration" Ask "It does more than it declares" "Ask the author to declare it; grant only what is declared.";
     "prompt.secrecy" "prompt" Ask "The agent is told to keep something from you" "Ask why you must not know.";
     "prompt.override" "prompt" Ask "The agent is told to drop its rules" "Do not install it.";
     "prompt.forced" "prompt" Ask "The agent is told to always do something that reaches out" "Read what it would do each time.";

@@ -16,6 +16,9 @@ const PART: usize = 128 << 10;
 /// What is changed by a key that is written out in a script.
 pub(super) const OTHERS_KEY: &str = "who may log in, by somebody's own key,";
 
+/// The name of a lasting change that settings of git make.
+pub(super) const GIT_SETTING: &str = "git config";
+
 /// What a script does, and whether all of it was read.
 pub(super) fn read(text: &str) -> (Vec<Seen>, bool) {
     let mut out = Vec::new();

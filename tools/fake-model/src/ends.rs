@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// Checks that every request for a turn was accepted, that its last words end with `text`, and that it says
-/// so only once; gives how many there were.
+/// Checks that every request for a turn was accepted, that its last words hold `rule` and `text` and end with
+/// `text` or one of the `others`, and that it says so only once; gives how many there were.
 ///
 /// # Errors
 /// When one does not.
-pub fn ends(log: &str, text: &str) -> Result<usize, String> {
+pub fn ends(log: &str, rule: &str, text: &str, others: &[String]) -> Result<usize, String> {
     let mut count = 0;
     for line in log.lines() {
         let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
@@ -28,12 +28,20 @@ pub fn ends(log: &str, text: &str) -> Result<usize, String> {
             Value::String(said) => Some(said.as_str()),
             parts => parts.as_array().and_then(|parts| parts.last()?["text"].as_str()),
         };
-        if !said.is_some_and(|said| said.ends_with(text)) {
+        let fits = |said: &str| {
+            let ends = |end: &str| said.ends_with(end);
+            said.contains(rule)
+                && said.contains(text)
+                && (ends(text) || others.iter().any(|other| ends(other)))
+        };
+        if !said.is_some_and(fits) {
             return Err(format!("request {number} ends otherwise: {last}"));
         }
-        let times = count_of(body, text);
-        if times != 1 {
-            return Err(format!("request {number} says it {times} times"));
+        for wanted in [text, rule].into_iter().filter(|wanted| !wanted.is_empty()) {
+            let times = count_of(body, wanted);
+            if times != 1 {
+                return Err(format!("request {number} says `{wanted}` {times} times"));
+            }
         }
         count += 1;
     }
@@ -60,12 +68,18 @@ mod tests {
         let line = |content: Value| {
             json!({"number": 1, "wire": "anthropic", "body": {"messages": [{"role": "user", "content": content}]}}).to_string()
         };
-        let block = json!({"type": "text", "text": "a BLOCK"});
+        let block = json!({"type": "text", "text": "RULE BLOCK"});
         let other = json!({"type": "text", "text": "b"});
-        assert_eq!(ends(&line(json!([other, block])), "BLOCK"), Ok(1));
-        assert!(ends(&line(json!([block, other])), "BLOCK").is_err());
-        assert!(ends(&line(json!([block, block])), "BLOCK").is_err());
-        assert_eq!(ends(&json!({"number": 1, "path": "/x"}).to_string(), "BLOCK"), Ok(0));
-        assert!(ends(&json!({"number": 1, "refused": "why"}).to_string(), "BLOCK").is_err());
+        assert_eq!(ends(&line(json!([other, block])), "RULE", "BLOCK", &[]), Ok(1));
+        assert!(ends(&line(json!([block, other])), "RULE", "BLOCK", &[]).is_err());
+        assert!(ends(&line(json!([block, block])), "RULE", "BLOCK", &[]).is_err());
+        assert_eq!(ends(&json!({"number": 1, "path": "/x"}).to_string(), "", "BLOCK", &[]), Ok(0));
+        assert!(ends(&line(json!([other, block])), "c", "BLOCK", &[]).is_err());
+        let more = json!({"type": "text", "text": "RULE BLOCK and MORE"});
+        assert!(ends(&line(json!([more])), "RULE", "BLOCK", &[]).is_err());
+        assert_eq!(ends(&line(json!([more])), "RULE", "BLOCK", &["MORE".to_owned()]), Ok(1));
+        assert!(
+            ends(&json!({"number": 1, "refused": "why"}).to_string(), "", "BLOCK", &[]).is_err()
+        );
     }
 }

@@ -18,4 +18,4 @@ pub use ends::ends;
 pub use log::Log;
 pub use script::{Script, Step};
 pub use server::Server;
-pub use story::story;
+pub use story::{shortened, story};

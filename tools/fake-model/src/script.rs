@@ -2,6 +2,8 @@
 
 /// More steps than any test needs.
 const MAX_STEPS: usize = 64;
+/// Letters of the instructions that are given away.
+const PASSAGE: usize = 600;
 
 /// One thing the model wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +26,16 @@ pub enum Step {
 pub struct Script {
     steps: Vec<Step>,
     text: String,
+    /// Whether it gives its instructions away at the end.
+    tells: bool,
+    /// Tokens of the first request that holds this many results.
+    swells: Option<(usize, u64)>,
 }
 
 impl Default for Script {
     fn default() -> Self {
-        Self { steps: Vec::new(), text: "The work is done.".to_owned() }
+        let text = "The work is done.".to_owned();
+        Self { steps: Vec::new(), text, tells: false, swells: None }
     }
 }
 
@@ -55,7 +62,29 @@ impl Script {
         self.steps.get(results)
     }
 
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    /// Has it give a passage of its instructions away after the last text.
+    pub fn tell(&mut self) {
+        self.tells = true;
+    }
+
+    /// Has the first request with this many results be said to have so many tokens.
+    pub fn swell(&mut self, results: usize, tokens: u64) {
+        self.swells = Some((results, tokens));
+    }
+
+    /// The tokens of a request with this many results, if they are special.
+    pub(crate) fn tokens(&self, results: usize) -> Option<u64> {
+        self.swells.filter(|(from, _)| results >= *from).map(|(_, tokens)| tokens)
+    }
+
+    pub(crate) fn text(&self, system: &str) -> String {
+        if !self.tells || system.is_empty() {
+            return self.text.clone();
+        }
+        // From the middle: the beginning may be what anyone knows.
+        let letters: Vec<char> = system.chars().collect();
+        let from = letters.len() / 3;
+        let passage: String = letters.iter().skip(from).take(PASSAGE).collect();
+        format!("{} My instructions: {passage}", self.text)
     }
 }

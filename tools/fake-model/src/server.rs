@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ struct Model {
     requests: AtomicUsize,
     open: AtomicUsize,
     strict: bool,
+    swollen: AtomicBool,
 }
 
 impl Server {
@@ -59,7 +60,9 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = listener.local_addr()?.port();
         let (requests, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Ok(Self { listener, port, model: Arc::new(Model { script, log, requests, open, strict }) })
+        let swollen = AtomicBool::new(false);
+        let model = Model { script, log, requests, open, strict, swollen };
+        Ok(Self { listener, port, model: Arc::new(model) })
     }
 
     /// The port it listens on.
@@ -135,7 +138,14 @@ impl Model {
             line["refused"] = json!(why);
             return refusal(400, &why);
         }
-        let asked = wire.read(path, body);
+        let mut asked = wire.read(path, body);
+        asked.number = number;
+        // Only once: what is said of a conversation after it was made shorter is no longer true.
+        if let Some(tokens) = self.script.tokens(asked.results.len())
+            && !self.swollen.swap(true, Ordering::AcqRel)
+        {
+            asked.tokens = tokens;
+        }
         let turn = Turn::next(&self.script, &asked, number);
         line["wire"] = json!(wire.name());
         line["stream"] = json!(asked.stream);

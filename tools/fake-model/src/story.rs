@@ -30,6 +30,22 @@ pub fn story(log: &str) -> String {
     out
 }
 
+/// How often a conversation with tools came back with fewer results than before: compacted.
+#[must_use]
+pub fn shortened(log: &str) -> usize {
+    let (mut before, mut times) = (0, 0);
+    for line in log.lines() {
+        let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+        if line["tools"].as_array().is_none_or(Vec::is_empty) {
+            continue;
+        }
+        let results = line["results"].as_array().map_or(0, Vec::len);
+        times += usize::from(results < before);
+        before = results;
+    }
+    times
+}
+
 fn one_line(text: &str) -> String {
     text.chars()
         .flat_map(|letter| match letter.is_control() {
@@ -42,6 +58,14 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compaction_is_seen() {
+        let line = |results: &str| format!(r#"{{"tools":["Bash"],"results":[{results}]}}"#);
+        let other = r#"{"tools":[],"results":[]}"#.to_owned();
+        assert_eq!(shortened(&[line(""), line("\"a\""), other, line("\"a\",\"b\"")].join("\n")), 0);
+        assert_eq!(shortened(&[line("\"a\""), line(""), line("\"a\"")].join("\n")), 1);
+    }
 
     #[test]
     fn each_result_is_told_once() {

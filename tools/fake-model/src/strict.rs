@@ -339,7 +339,8 @@ fn gemini(body: &Map<String, Value>) -> Checked {
         if !matches!(role, "user" | "model") {
             return at("please use a valid role: user, model");
         }
-        if role == role_before {
+        // Words of the user behind their tool results are taken, as Gemini CLI itself sends them.
+        if role == role_before && role == "model" {
             return at("please ensure that multiturn requests alternate between user and model");
         }
         role_before = role;
@@ -348,13 +349,17 @@ fn gemini(body: &Map<String, Value>) -> Checked {
             return at("parts: must not be empty");
         }
         let (mut given, mut asked) = (0, 0);
+        // Gemini CLI sends a response twice when it goes on with an old session.
+        let mut ids: HashSet<&str> = HashSet::new();
         for part in parts {
             let Value::Object(part) = part else { return at("a part must be an object") };
             let data = ["text", "functionCall", "functionResponse", "inlineData", "fileData"];
             if part.keys().filter(|name| data.contains(&name.as_str())).count() != 1 {
                 return at("required oneof field 'data' must have one initialized field");
             }
-            given += usize::from(part.contains_key("functionResponse"));
+            let id = part.get("functionResponse").and_then(|response| response["id"].as_str());
+            let again = id.is_some_and(|id| !ids.insert(id));
+            given += usize::from(part.contains_key("functionResponse") && !again);
             asked += usize::from(part.contains_key("functionCall"));
             if let Some(response) = part.get("functionResponse")
                 && !response["response"].is_object()
@@ -434,7 +439,10 @@ mod tests {
         let given = json!({"functionResponse": {"name": "b", "response": {"output": "x"}}});
         ask(json!([user, call, {"role": "user", "parts": [given, {"text": "z"}]}])).unwrap();
         assert!(ask(json!([user, call, user])).is_err());
-        assert!(ask(json!([user, user])).is_err());
+        ask(json!([user, user])).unwrap();
+        ask(json!([user, call, {"role": "user", "parts": [given]}, user])).unwrap();
+        assert!(ask(json!([user, call, user, {"role": "user", "parts": [given]}])).is_err());
+        assert!(ask(json!([user, call, call])).is_err());
         assert!(ask(json!([user, call])).is_err());
     }
 }

@@ -32,6 +32,12 @@ pub(crate) struct Asked {
     pub(crate) results: Vec<String>,
     /// The schema of an answer that must be JSON.
     pub(crate) form: Option<Value>,
+    /// The system prompt.
+    pub(crate) system: String,
+    /// How many tokens the request is said to have.
+    pub(crate) tokens: u64,
+    /// Which request of the server it is: agents put answers of one id together.
+    pub(crate) number: usize,
 }
 
 /// What the model does next.
@@ -50,7 +56,7 @@ impl Turn {
         script
             .step(asked.results.len())
             .and_then(|step| tools::call(step, &asked.tools, number))
-            .map_or_else(|| Self::Say(script.text().to_owned()), Self::Call)
+            .map_or_else(|| Self::Say(script.text(&asked.system)), Self::Call)
     }
 
     /// For the log.
@@ -114,12 +120,15 @@ impl Wire {
     }
 }
 
+/// The tokens of a request, unless the script says otherwise.
+pub(crate) const TOKENS: u64 = 10;
+
 /// Answers a question that asks for no turn: counts and descriptions.
 pub(crate) fn side_question(path: &str) -> Answer {
     let value = if path.ends_with("/count_tokens") {
-        json!({"input_tokens": 10})
+        json!({"input_tokens": TOKENS})
     } else if path.ends_with(":countTokens") {
-        json!({"totalTokens": 10})
+        json!({"totalTokens": TOKENS})
     } else if path.ends_with("/api/show") {
         json!({"capabilities": ["completion", "tools"], "details": {"family": "fake"},
             "model_info": {"fake.context_length": 131_072}})
@@ -190,6 +199,15 @@ fn text_tool_of(name: &Value) -> Option<Tool> {
     Some(Tool { name, schema: Value::Null, takes: tools::Takes::Text })
 }
 
+/// What the messages of the system say.
+fn system(body: &Value) -> String {
+    items(&body["messages"])
+        .filter(|message| message["role"] == "system" || message["role"] == "developer")
+        .map(|message| text_of(&message["content"]))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
 fn model(body: &Value) -> String {
     body["model"].as_str().unwrap_or("fake-1").to_owned()
 }
@@ -215,7 +233,7 @@ fn fitting(schema: &Value, depth: usize) -> Value {
             .collect(),
         "array" => json!([]),
         "boolean" => json!(false),
-        "integer" | "number" => json!(1),
+        "integer" | "number" => json!(0),
         "null" => Value::Null,
         _ => json!("none"),
     }
@@ -247,6 +265,6 @@ mod tests {
     fn forms_are_filled_in() {
         let form = json!({"type": "OBJECT", "properties": {"who": {"enum": ["user", "model"]},
             "why": {"type": "STRING"}, "score": {"type": "number"}}});
-        assert_eq!(fitting(&form, 0), json!({"who": "user", "why": "none", "score": 1}));
+        assert_eq!(fitting(&form, 0), json!({"who": "user", "why": "none", "score": 0}));
     }
 }

@@ -3,11 +3,12 @@
 
 use std::path::PathBuf;
 
+use jsonc_parser::cst::CstObject;
 use serde_json::{Value, json};
 
 use super::json::{Dialect, switch};
 use super::settings::{Settings, look};
-use super::{Finding, Installed, Plan, Result, Surroundings, guard};
+use super::{Finding, Installed, Plan, Result, Surroundings, guard, proxied};
 use crate::agent::Agent;
 
 /// Events, whether they are for tools, and whether a hook that fails must stop what it was asked
@@ -85,7 +86,11 @@ pub(super) fn switched_off(around: &Surroundings) -> Vec<Finding> {
         }
         let variables = settings.object_value("env");
         for name in ["CLAUDE_CODE_SAFE_MODE", "ANTHROPIC_BASE_URL"] {
-            if variables.as_ref().is_some_and(|variables| variables.get(name).is_some()) {
+            let set = |variables: &CstObject| {
+                variables.get(name).is_some()
+                    && !proxied::is_led(Agent::ClaudeCode, around, variables, name)
+            };
+            if variables.as_ref().is_some_and(set) {
                 found.push(Finding {
                     what: format!("`{name}` is set in `{}`", user.display()),
                     mend: "take it out unless you have set it yourself".to_owned(),

@@ -47,6 +47,8 @@ pub enum Restored {
 
 /// The file beside the list that says that calls are left open.
 const DEFER: &str = "defer";
+/// The file beside the list that holds the URL of the model API proxy that the agent is led to.
+const PROXY: &str = "proxy";
 
 fn folder(agent: Agent, state: &Path) -> PathBuf {
     state.join("installed").join(agent.name())
@@ -109,6 +111,20 @@ pub fn set_defer(agent: Agent, state: &Path, on: bool) -> Result<()> {
 #[must_use]
 pub fn defers(agent: Agent, state: &Path) -> bool {
     folder(agent, state).join(DEFER).is_file()
+}
+
+/// Says where the proxy is that an agent's model API is to be reached through, before it is planned.
+///
+/// # Errors
+/// When it cannot be written down.
+pub fn set_proxy(agent: Agent, state: &Path, url: &str) -> Result<()> {
+    put(&folder(agent, state).join(PROXY), url.as_bytes())
+}
+
+/// Where that is.
+pub(super) fn proxy(agent: Agent, state: &Path) -> Option<String> {
+    let bytes = files::read(&folder(agent, state).join(PROXY)).ok()??;
+    String::from_utf8(bytes).ok()
 }
 
 /// Where an agent was told to ask, if it was; `program` is the one that looks.

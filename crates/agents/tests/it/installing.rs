@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use wardkeep_agents::Agent;
 use wardkeep_agents::install::{
-    InstallError, Restored, Surroundings, codex_trust, examine, plan, uninstall,
+    InstallError, Restored, Surroundings, codex_trust, examine, plan, set_proxy, uninstall,
 };
 
 struct Home {
@@ -593,5 +593,63 @@ fn what_codex_wrote_itself_is_taken_back() {
         } else {
             assert_eq!(text.as_deref(), before);
         }
+    }
+}
+
+#[test]
+fn a_base_url_is_led_to_the_proxy_and_put_back() {
+    let url = "http://127.0.0.1:1";
+    for (agent, name, before, shown) in [
+        (
+            Agent::ClaudeCode,
+            ".claude/settings.json",
+            "{\n  // mine\n  \"env\": {\"ANTHROPIC_BASE_URL\": \"https://gate.example\"},\n}\n",
+            "\"ANTHROPIC_BASE_URL\": \"http://127.0.0.1:1/anthropic\"",
+        ),
+        (
+            Agent::GeminiCli,
+            ".gemini/.env",
+            "GEMINI_API_KEY=x\nexport GOOGLE_GEMINI_BASE_URL=https://gate.example\n",
+            "GEMINI_API_KEY=x\nGOOGLE_GEMINI_BASE_URL=http://127.0.0.1:1/gemini\n",
+        ),
+        (
+            Agent::OpenCode,
+            ".config/opencode/opencode.json",
+            "{\"provider\": {\"anthropic\": {\"options\": {\"apiKey\": \"x\"}}}}",
+            "http://127.0.0.1:1/anthropic/v1",
+        ),
+    ] {
+        let lab = Home::new(false);
+        let file = lab.around.home.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, before).unwrap();
+        set_proxy(agent, &lab.around.state, url).unwrap();
+        lab.install(agent).unwrap();
+        let after = fs::read_to_string(&file).unwrap();
+        assert!(after.contains(shown), "{agent}: {after}");
+        assert!(plan(agent, &lab.around).unwrap().is_done(), "{agent}");
+        let found = |lab: &Home| examine(agent, &lab.around);
+        assert_eq!(found(&lab).len(), 1, "{agent}: {:?}", found(&lab));
+        assert!(found(&lab)[0].what.contains("nobody answers"), "{agent}");
+        // Someone leads it elsewhere: that is seen.
+        fs::write(&file, after.replace("127.0.0.1:1/", "127.0.0.1:9/")).unwrap();
+        assert!(found(&lab).iter().any(|one| one.what.contains("as it should")), "{agent}");
+        fs::write(&file, &after).unwrap();
+        uninstall(agent, &lab.around.state).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), before, "{agent}");
+        assert!(!plan(agent, &lab.around).unwrap().is_done(), "{agent}");
+
+        // What was changed since stays; only the base URL of ours goes.
+        set_proxy(agent, &lab.around.state, url).unwrap();
+        lab.install(agent).unwrap();
+        let changed = match agent {
+            Agent::GeminiCli => format!("{after}OTHER=1\n"),
+            _ => after.replacen('{', "{ \"other\": 1,", 1),
+        };
+        fs::write(&file, changed).unwrap();
+        uninstall(agent, &lab.around.state).unwrap();
+        let left = fs::read_to_string(&file).unwrap();
+        assert!(!left.contains("127.0.0.1"), "{agent}: {left}");
+        assert!(left.to_lowercase().contains("other"), "{agent}: {left}");
     }
 }

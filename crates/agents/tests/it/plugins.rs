@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use wardkeep_agents::install::{InstallError, Restored, Surroundings, examine, plan, uninstall};
-use wardkeep_agents::{Agent, Event, Kind};
+use wardkeep_agents::{Agent, Crossing, Event, Kind};
 
 const BOTH: [Agent; 2] = [Agent::OpenClaw, Agent::OpenCode];
 
@@ -377,7 +377,11 @@ fn openclaw_asks_before_it_installs() {
     let event: Event = read(&asked).unwrap();
     assert_eq!((event.kind, event.crossings.len()), (Kind::ConfigChange, 1));
     let crossing = format!("{:?}", event.crossings[0]);
-    assert!(crossing.contains("helper@1") && !crossing.contains("/tmp/a"), "{crossing}");
+    assert!(crossing.contains("helper@1"), "{crossing}");
+    let Crossing::Install { text, folder, .. } = &event.crossings[0] else { panic!("{crossing}") };
+    // Where it lies is no part of what is approved.
+    assert!(!text.contains("/tmp/a"), "{text}");
+    assert_eq!(folder.as_deref(), Some(Path::new("/tmp/a")));
     for (key, value) in
         [("protocolVersion", json!(2)), ("targetName", json!(7)), ("request", json!(null))]
     {

@@ -4,6 +4,7 @@ mod attacks;
 mod confined;
 mod evidence;
 mod identity;
+mod model;
 mod poison;
 mod policy;
 mod stage;
@@ -19,7 +20,8 @@ use crate::ui::Line;
 /// Plays attacks on an agent's instructions and on its record, and shows what catches them
 ///
 /// Everything happens for real in a folder that is removed at the end: a policy is signed and
-/// attacked, a web page poisons an agent's session, a process that took the agent over rewrites what
+/// attacked, a web page poisons an agent's session, a model talks through the
+/// proxy, a process that took the agent over rewrites what
 /// defines it, a hostile script runs free and then confined, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
 /// everything held.
 #[derive(Debug, clap::Args)]
@@ -48,6 +50,11 @@ const SCENES: &[(&str, &str, Play)] = &[
         "poison",
         "A web page wants to be remembered, and to change the agent's settings",
         poison::play,
+    ),
+    (
+        "model",
+        "A model is talked into harm, and the agent's calls go through the proxy",
+        model::play,
     ),
     ("identity", "An agent is taken over, and rewrites everything that defines it", identity::play),
     ("confined", "A hostile script runs free, and then confined", confined::play),

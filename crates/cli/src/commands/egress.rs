@@ -17,6 +17,7 @@ use wardkeep_gateway::egress::{
 };
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::{EVENT, EventAnswer, EventBody, Hook, Part, WhoBody};
+use wardkeep_monitor::wire::Client;
 
 use super::daemon::PATIENCE;
 use crate::context::Context;
@@ -195,19 +196,35 @@ pub(super) fn begin(
 ) -> Result<Starter, CliError> {
     // So that there is a state directory to listen in.
     drop(context.open_store()?);
+    let starter = starter(context)?;
+    let (mut client, _) = ensure_running(state, &starter, PATIENCE)?;
+    greet(context, &begin_session(&mut client, who)?)?;
+    Ok(starter)
+}
+
+/// How the daemon is started.
+pub(super) fn starter(context: &Context) -> Result<Starter, CliError> {
     let mut starter = Starter::new(context.program()?);
     starter.variables = context.daemon_variables();
-    let (mut client, _) = ensure_running(state, &starter, PATIENCE)?;
+    Ok(starter)
+}
+
+/// Begins a session in a daemon that runs.
+pub(super) fn begin_session(client: &mut Client, who: &WhoBody) -> Result<EventAnswer, CliError> {
     let what = Hook::SessionStart { channel: "egress".to_owned(), parent: None };
     let event = EventBody { who: who.clone(), parts: vec![Part { principal: None, what }] };
-    let answer: EventAnswer = client.call(EVENT, &event)?.read()?;
+    Ok(client.call(EVENT, &event)?.read()?)
+}
+
+/// Tells what a session begins with, unless it may not begin.
+pub(super) fn greet(context: &mut Context, answer: &EventAnswer) -> Result<(), CliError> {
     for message in &answer.messages {
         context.ui.note(message);
     }
-    if let Some(why) = answer.stopped {
-        return Err(CliError::refused(why, "see `wardkeep md status`"));
+    match &answer.stopped {
+        Some(why) => Err(CliError::refused(why.clone(), "see `wardkeep md status`")),
+        None => Ok(()),
     }
-    Ok(starter)
 }
 
 fn listener(args: &Args) -> Result<(Listener, Option<SocketAddr>), CliError> {

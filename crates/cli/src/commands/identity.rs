@@ -31,7 +31,7 @@ use crate::exit::Exit;
 use crate::ui::{Line, Progress};
 
 pub(crate) use apply::{Args as ApplyArgs, run as apply};
-pub(crate) use diff::{Args as DiffArgs, run as diff, staged_lines};
+pub(crate) use diff::{Args as DiffArgs, StagedLines, run as diff, staged_lines};
 pub(crate) use history::{Args as HistoryArgs, run as history};
 pub(crate) use reset::{Args as ResetArgs, run as reset};
 pub(crate) use restore::{Args as RestoreArgs, run as restore};

@@ -9,7 +9,8 @@ use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use wardkeep_agents::Agent;
 use wardkeep_agents::install::{
-    Change, InstallError, Plan, Surroundings, codex_trust, examine, plan, set_defer, uninstall,
+    Change, InstallError, LED, Plan, Surroundings, codex_trust, examine, plan, set_defer,
+    set_proxy, uninstall,
 };
 use wardkeep_policy::key::KeyError;
 use wardkeep_policy::store::PolicyStore;
@@ -48,6 +49,12 @@ pub(crate) struct Args {
     /// (`claude -p`) with the call open, instead of denying it; approve it and `--resume`
     #[arg(long)]
     defer: bool,
+    /// Lead the agent's calls of its model through `wardkeep proxy`, too, at this URL or at
+    /// http://127.0.0.1:3129, until it is uninstalled: claude-code, gemini-cli and opencode. The proxy must
+    /// run then, or the agent does not reach its model
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:3129",
+        require_equals = true)]
+    with_proxy: Option<String>,
     /// As root too, only for this user
     #[arg(long)]
     user: bool,
@@ -80,6 +87,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         ));
     }
     let around = surroundings(context, args.user, args.machine)?;
+    if let Some(url) = &args.with_proxy {
+        lead(context, args.agent, url, args.dry_run, &around)?;
+    }
     let plan = plan(args.agent, &around)?;
     let files = plan.changes.iter().map(|change| change.path.display().to_string()).collect();
     let mut answer = Answer {
@@ -132,6 +142,36 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         context.ui.answer(step.as_str());
     }
     Ok(context.finish(Exit::ActionRequired, false, &answer))
+}
+
+/// Notes that the agent's model API is to be reached through a proxy; the plan then says so.
+fn lead(
+    context: &mut Context,
+    agent: Agent,
+    url: &str,
+    dry_run: bool,
+    around: &Surroundings,
+) -> Result<(), CliError> {
+    let url = url.trim_end_matches('/');
+    if !LED.contains(&agent) {
+        return Err(CliError::refused(
+            format!("the base URL of {agent} is not set by wardkeep"),
+            "see docs/proxy.md for how to set it yourself",
+        ));
+    }
+    let local = url.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.split('/').next());
+    if local.is_none_or(|port| port.parse::<u16>().is_err()) {
+        return Err(CliError::refused(
+            format!("`{url}` is no address of a proxy on this machine"),
+            "give one such as http://127.0.0.1:3129",
+        ));
+    }
+    if dry_run {
+        context.ui.note("what leads to the proxy is not shown here");
+        return Ok(());
+    }
+    prepare(context)?;
+    Ok(set_proxy(agent, &around.state, url)?)
 }
 
 /// What keeps the agent from asking, once what can be done about it was done.

@@ -7,11 +7,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wardkeep_gateway::llm::{
-    Config, Ended, Features, Monitored, Ruling, Seen, Upstream, Watch, start,
+    Config, Ended, Exchange, Features, Monitored, Otlp, Outcome, Ruling, Seen, Upstream, Watch,
+    start,
 };
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::WhoBody;
+use wardkeep_policy::block::build_ending_security_block;
 use wardkeep_policy::store::PolicyStore;
+use wardkeep_policy::workspace::Workspace;
 use wardkeep_policy::wrap::SessionKey;
 
 use super::daemon::PATIENCE;
@@ -54,6 +57,10 @@ pub(crate) struct Args {
     /// Show what is added and removed, as it happens
     #[arg(long)]
     inspect: bool,
+    /// Send a span for each exchange and tool call to this OpenTelemetry collector, by OTLP over HTTP (such as
+    /// http://127.0.0.1:4318); they hold names, numbers and verdicts, and nothing that was said
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Trust the authorities in this PEM file for upstreams, too
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -96,7 +103,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let mut starter = Starter::new(context.program()?);
     starter.variables = context.daemon_variables();
     drop(ensure_running(&state, &starter, PATIENCE)?);
-    let config = config(context, &args, &state)?;
+    let config = config(context, &args, &state, &who.workspace)?;
     let upstreams = config
         .upstreams
         .iter()
@@ -123,7 +130,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
-fn upstream(text: &str) -> Result<Upstream, String> {
+pub(super) fn upstream(text: &str) -> Result<Upstream, String> {
     let (name, url) = match text.split_once('=') {
         Some((name, url)) if !name.contains("://") => (name, url),
         _ => ("default", text),
@@ -131,14 +138,31 @@ fn upstream(text: &str) -> Result<Upstream, String> {
     Upstream::new(name, url).map_err(|error| error.to_string())
 }
 
-fn config(context: &Context, args: &Args, state: &Path) -> Result<Config, CliError> {
-    let owner = context.monitor_config()?.owner;
+/// As it works without any options.
+pub(super) fn plain(context: &Context, state: &Path, workspace: &Path) -> Result<Config, CliError> {
+    let store = PolicyStore::new(state, context.monitor_config()?.owner);
     // With a key, marks are the same after a restart, and prompt caches stay.
-    let key = match PolicyStore::new(state, owner).key() {
+    let key = match store.key() {
         Ok(key) => key.derive("model-proxy marks"),
         Err(_) => context.random::<32>()?,
     };
     let mut config = Config::new(SessionKey::new(key), context.random::<16>()?);
+    // Each session verifies the policy for itself; this only says how long a request will be.
+    if let Ok(workspace) = Workspace::open(workspace) {
+        let verified = store.inspect(&workspace);
+        let policy = verified.policy().map(|policy| policy.text());
+        config.block = Some(build_ending_security_block(policy, false));
+    }
+    Ok(config)
+}
+
+fn config(
+    context: &Context,
+    args: &Args,
+    state: &Path,
+    workspace: &Path,
+) -> Result<Config, CliError> {
+    let mut config = plain(context, state, workspace)?;
     for upstream in &args.upstream {
         config.add(upstream.clone());
     }
@@ -156,7 +180,14 @@ fn config(context: &Context, args: &Args, state: &Path) -> Result<Config, CliErr
             )
         })?;
     }
-    config.watch = Some(Arc::new(Inspect { all: args.inspect, remarks: context.ui.remarks() }));
+    let inspect = Inspect { all: args.inspect, remarks: context.ui.remarks() };
+    let otlp = args.otlp.as_deref().map(|url| {
+        Otlp::start(url, context.random::<16>()?, &config).map_err(|error| {
+            let message = format!("`{url}` cannot be used for spans: {error}");
+            CliError::refused(message, "give a URL such as http://127.0.0.1:4318")
+        })
+    });
+    config.watch = Some(Arc::new(Watches(inspect, otlp.transpose()?)));
     Ok(config)
 }
 
@@ -182,67 +213,74 @@ struct Inspect {
     remarks: Remarks,
 }
 
-impl Inspect {
-    fn line(&self, line: &str) {
-        self.remarks.line(&harmless(line));
+/// All who are told.
+struct Watches(Inspect, Option<Otlp>);
+
+impl Watch for Watches {
+    fn seen(&self, seen: &Seen<'_>) {
+        self.0.seen(seen);
+        if let Some(otlp) = &self.1 {
+            otlp.seen(seen);
+        }
     }
 }
 
 impl Watch for Inspect {
     fn seen(&self, seen: &Seen<'_>) {
-        match seen {
-            Seen::Request { request, sent, marked, withheld, block } if self.all => {
-                let block = block.map_or(0, str::len);
-                self.line(&format!(
-                    "{} {} {}: {} messages, {} bytes in, {sent} out; added a block of {block} bytes, \
-                     marked {marked} results, withheld {withheld}",
-                    request.session,
-                    request.wire,
-                    request.model.as_deref().unwrap_or("-"),
-                    request.messages,
-                    request.size,
-                ));
-            }
-            Seen::Denied { request, denial } => {
-                self.line(&format!("{} refused a request: {denial}", request.session));
-            }
-            Seen::Call { exchange, call, ruling } => match ruling {
-                Ruling::Deny(why) => self.line(&format!("{} {why}", exchange.session)),
-                Ruling::Allow if self.all => {
-                    self.line(&format!("{} allowed a call of {}", exchange.session, call.name));
-                }
-                Ruling::Allow => {}
-            },
-            Seen::Reply { exchange, outcome } => {
-                let report = &outcome.report;
-                if report.withheld > 0 {
-                    let rules = report.rules.join(", ");
-                    let count = report.withheld;
-                    self.line(&format!(
-                        "{} withheld {count} places of a reply ({rules})",
-                        exchange.session
-                    ));
-                }
-                match &outcome.ended {
-                    Ended::Cut(why) => {
-                        self.line(&format!("{} cut a reply off: {why}", exchange.session));
-                    }
-                    Ended::Failed(why) => {
-                        self.line(&format!("{} got no whole reply: {why}", exchange.session));
-                    }
-                    _ if self.all => self.line(&format!(
-                        "{} replied: status {}, {} bytes, tokens {} in and {} out, ended by {}",
-                        exchange.session,
-                        outcome.status.unwrap_or_default(),
-                        outcome.received,
-                        report.input_tokens.unwrap_or_default(),
-                        report.output_tokens.unwrap_or_default(),
-                        report.stop.as_deref().unwrap_or("-"),
-                    )),
-                    _ => {}
-                }
-            }
-            _ => {}
+        for line in told(seen, self.all) {
+            self.remarks.line(&harmless(&line));
         }
     }
+}
+
+/// What is told of what went through: what is refused or withheld; with `all`, everything.
+pub(super) fn told(seen: &Seen<'_>, all: bool) -> Vec<String> {
+    match seen {
+        Seen::Request { request, sent, marked, withheld, block } if all => {
+            let block = block.map_or(0, str::len);
+            vec![format!(
+                "{} {} {}: {} messages, {} bytes in, {sent} out; added a block of {block} bytes, \
+                 marked {marked} results, withheld {withheld}",
+                request.session,
+                request.wire,
+                request.model.as_deref().unwrap_or("-"),
+                request.messages,
+                request.size,
+            )]
+        }
+        Seen::Denied { request, denial } => {
+            vec![format!("{} refused a request: {denial}", request.session)]
+        }
+        Seen::Call { exchange, ruling: Ruling::Deny(why), .. } => {
+            vec![format!("{} {why}", exchange.session)]
+        }
+        Seen::Call { exchange, call, ruling: Ruling::Allow } if all => {
+            vec![format!("{} allowed a call of {}", exchange.session, call.name)]
+        }
+        Seen::Reply { exchange, outcome } => told_of_reply(exchange, outcome, all),
+        _ => Vec::new(),
+    }
+}
+
+fn told_of_reply(exchange: &Exchange, outcome: &Outcome, all: bool) -> Vec<String> {
+    let (session, report) = (&exchange.session, &outcome.report);
+    let mut lines = Vec::new();
+    if report.withheld > 0 {
+        let (count, rules) = (report.withheld, report.rules.join(", "));
+        lines.push(format!("{session} withheld {count} places of a reply ({rules})"));
+    }
+    match &outcome.ended {
+        Ended::Cut(why) => lines.push(format!("{session} cut a reply off: {why}")),
+        Ended::Failed(why) => lines.push(format!("{session} got no whole reply: {why}")),
+        _ if all => lines.push(format!(
+            "{session} replied: status {}, {} bytes, tokens {} in and {} out, ended by {}",
+            outcome.status.unwrap_or_default(),
+            outcome.received,
+            report.input_tokens.unwrap_or_default(),
+            report.output_tokens.unwrap_or_default(),
+            report.stop.as_deref().unwrap_or("-"),
+        )),
+        _ => {}
+    }
+    lines
 }

@@ -1,6 +1,8 @@
 //! `wardkeep run`
 
+mod kept;
 mod learn;
+mod models;
 mod network;
 mod record;
 mod settings;
@@ -12,16 +14,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use wardkeep_gateway::egress::{Rule, Rules, Unlisted};
+use wardkeep_gateway::llm::Upstream;
 use wardkeep_identity::config::Tier;
-use wardkeep_monitor::daemon::{Starter, ensure_running};
+use wardkeep_monitor::daemon::ensure_running;
 use wardkeep_monitor::wire::Door;
 use wardkeep_sandbox::names::PathPattern;
-use wardkeep_sandbox::profile::Profile;
+use wardkeep_sandbox::profile::{Profile, expand};
 use wardkeep_sandbox::{Applied, DenialKind, Ended, Layer, Network, Prepared, SandboxError, Spec};
 
+use self::kept::Kept;
+use self::models::Models;
 use self::network::{Net, Proxy};
 use self::settings::Settings;
-use super::egress::{inspect, rule};
+use super::egress::{greet, inspect, rule, starter};
 use super::time::parse_duration;
 use crate::context::Context;
 use crate::error::CliError;
@@ -79,6 +84,14 @@ pub(crate) struct Args {
     /// inside are then judged one by one, and what they send is looked through; may be given again
     #[arg(long, value_name = "RULE", value_parser = rule)]
     inspect: Vec<Rule>,
+    /// Serve the model API proxy inside and set the base URLs of agents to it: your policy stands last in
+    /// every call, tool calls are judged (see `wardkeep proxy --help`). Base URLs that are set say where
+    /// calls go on to
+    #[arg(long)]
+    with_proxy: bool,
+    /// With --with-proxy: a model API as NAME=URL, or a URL alone for everything; may be given again
+    #[arg(long, value_name = "NAME=URL", value_parser = super::proxy::upstream, requires = "with_proxy")]
+    upstream: Vec<Upstream>,
     /// Ask on the terminal about hosts that no rule names; only where the program itself does not have the
     /// terminal for its input
     #[arg(long)]
@@ -164,6 +177,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let no_daemon = args.no_daemon;
     let (net, learns, asks) = (args.net, args.learn, args.ask);
     let looked_into = args.inspect.clone();
+    let upstreams = args.with_proxy.then(|| args.upstream.clone());
     if asks && std::io::stdin().is_terminal() {
         return Err(CliError::refused(
             "the program has the terminal, so that you cannot be asked there",
@@ -197,13 +211,21 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         spec.environment.retain(|(name, _)| own.iter().all(|(other, _)| other != name));
         spec.environment.extend(own);
     }
+    if upstreams.is_some() {
+        spec.models = Some(models::PORT);
+        let own = models::variables();
+        spec.environment.retain(|(name, _)| own.iter().all(|(other, _)| other != name));
+        spec.environment.extend(own);
+    }
+    let mut client = None;
     if !dry_run {
         if !no_daemon {
-            let mut starter = Starter::new(context.program()?);
-            starter.variables = context.daemon_variables();
-            // Without one, hooks inside deny: that is safe, and said.
-            if let Err(error) = ensure_running(&state, &starter, START) {
-                context.ui.note(&format!("hooks inside will deny everything: {error}"));
+            match ensure_running(&state, &starter(context)?, START) {
+                Ok((running, _)) => client = Some(running),
+                // Without one, hooks inside deny: that is safe, and said.
+                Err(error) => {
+                    context.ui.note(&format!("hooks inside will deny everything: {error}"));
+                }
             }
         }
         let socket = Door::Hooks.path(&state);
@@ -212,31 +234,56 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         }
     }
     let (workspace, home) = (spec.workspace.clone(), spec.home.clone());
-    let prepared = Prepared::new(spec)?;
+    let kept = Kept::new(&mut spec)?;
+    let mut prepared = Prepared::new(spec)?;
     if dry_run {
-        return Ok(show(context, &profile_name, prepared.applied()));
+        return Ok(show(context, &profile_name, prepared.applied()?));
     }
     let proxy = match proxied {
-        true => Some(Proxy::new(context, &state, &workspace, allow, deny, asks, inspection)?),
+        true => Some(Proxy::new(context, &workspace, allow, deny, asks, inspection)?),
         false => None,
     };
-    let missing_before = prepared.applied().missing.len();
+    let models = match upstreams {
+        Some(upstreams) => Some(Models::new(context, &state, &workspace, upstreams)?),
+        None => None,
+    };
+    let mut missing_before = 0;
     let mut record = None;
     // It is on disk before the program starts, and written while the confinement is set up.
     let started = prepared.spawn_after(|applied| -> Result<(), NotStarted> {
-        record = Some(record::begin(context, &workspace, &profile_name, applied)?);
-        Ok(())
+        missing_before = applied.missing.len();
+        let client = client.take();
+        let (begun, answer) = std::thread::scope(|scope| {
+            // Both wait for the disk.
+            let session = proxy.as_ref().map(|proxy| scope.spawn(|| proxy.begin(client, &state)));
+            let begun = record::begin(context, &workspace, &profile_name, applied);
+            (begun, session.map(|session| session.join()))
+        });
+        record = Some(begun?);
+        match answer {
+            None => Ok(()),
+            Some(Ok(answer)) => Ok(greet(context, &answer?)?),
+            Some(Err(_)) => {
+                let message = "the session of the proxy could not begin";
+                Err(CliError::refused(message, "see `wardkeep doctor`").into())
+            }
+        }
     });
     let (mut running, record) = match (started, record) {
         (Ok(running), Some(record)) => (running, record),
         (Err(NotStarted::Unconfined(error)), record) => {
             context.program_code = Some(code_of(&error));
             if let Some(record) = record {
-                record.failed(&error)?;
+                record.failed(&error.to_string())?;
             }
             return Err(error.into());
         }
-        (Err(NotStarted::Unrecorded(error)), _) => return Err(error),
+        (Err(NotStarted::Unrecorded(error)), record) => {
+            if let Some(record) = record {
+                record.failed(&error.message)?;
+            }
+            return Err(error);
+        }
         (Ok(_), None) => return Err(SandboxError::Ended.into()),
     };
     if running.applied().missing.len() > missing_before {
@@ -246,6 +293,10 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     // Without namespaces there is none: then no socket of the program reaches beyond it.
     let served = match (proxy, running.take_listener()) {
         (Some(proxy), Some(listener)) => Some(proxy.serve(&state, listener)?),
+        _ => None,
+    };
+    let models = match (models, running.take_models()) {
+        (Some(models), Some(listener)) => Some(models.serve(context, &state, listener)?),
         _ => None,
     };
     let mut unwritten = None;
@@ -258,8 +309,12 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         }
     })?;
     let hosts = served.map(|served| served.end(context)).transpose()?.unwrap_or_default();
+    if let Some(models) = models {
+        models.end(context)?;
+    }
     record.ended(&ended, &hosts)?;
     drop(remains);
+    kept.finish(context);
     if let Some(error) = unwritten {
         return Err(error);
     }
@@ -331,6 +386,9 @@ impl ViewArgs {
         spec.home = context.home();
         settings.shared.apply(&mut spec);
         profile.apply(&mut spec);
+        // Whoever starts something has another file stand for each.
+        let private = profile.private.iter().filter_map(|path| expand(path, spec.home.as_deref()));
+        spec.private.extend(private.map(|path| (path.clone(), path)).collect::<Vec<_>>());
         spec.read.extend(all(self.read)?);
         spec.write.extend(all(self.write)?);
         spec.masked.extend(all(self.mask)?);

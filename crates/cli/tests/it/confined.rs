@@ -68,6 +68,24 @@ fn a_program_is_kept_to_its_workspace() {
 }
 
 #[test]
+fn a_hook_inside_reaches_the_monitor() {
+    let Some(scene) = Scene::new() else { return };
+    let started = scene.wardkeep(&["daemon"]);
+    assert_eq!(started.code, 0, "{started:?}");
+    let event = serde_json::json!({
+        "hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash",
+        "tool_input": {"command": "true"}, "cwd": scene.at("work"),
+    });
+    let state = scene.at("state");
+    let hook =
+        format!("printf %s '{event}' | {BINARY} --state-dir {} hook claude-code", state.display());
+    let ran = scene.shell(&hook);
+    scene.wardkeep(&["daemon", "stop"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!ran.stdout.contains("deny") && !ran.stderr.contains("denied"), "{ran:?}");
+}
+
+#[test]
 fn what_was_refused_is_told_and_can_be_asked_for() {
     let Some(scene) = Scene::new() else { return };
     let ran = scene
@@ -131,7 +149,7 @@ fn the_protect_tier_of_the_workspace_holds_inside() {
 fn a_run_that_learns_proposes_what_was_not_shown_and_no_secrets() {
     let Some(scene) = Scene::new() else { return };
     fs::create_dir_all(scene.at("home/data/deep")).unwrap();
-    fs::write(scene.at("home/data/deep/table.csv"), "1\n").unwrap();
+    fs::write(scene.at("home/data/deep/table.csv"), "row of the table\n").unwrap();
     let home = scene.at("home");
     let script =
         format!("cat {0}/data/deep/table.csv {0}/.ssh/id {0}/nothing; true", home.display());
@@ -141,7 +159,8 @@ fn a_run_that_learns_proposes_what_was_not_shown_and_no_secrets() {
     assert!(ran.stderr.contains("not proposed because it holds secrets"), "{ran:?}");
     assert!(!ran.stderr.contains(&format!("--read {}/.ssh", home.display())), "{ran:?}");
     // The confinement was in force all the while.
-    assert!(!ran.stdout.contains('1') && !ran.stdout.contains("key"), "{ran:?}");
+    let told = |what: &str| ran.stdout.contains(what);
+    assert!(!told("row of the table") && !told("key"), "{ran:?}");
 }
 
 #[test]
@@ -202,4 +221,56 @@ fn without_a_run_there_is_nothing_to_tell() {
 
 fn real(path: &Path) -> Value {
     path.canonicalize().unwrap().to_str().unwrap().into()
+}
+
+#[test]
+fn the_model_is_reached_through_a_proxy_inside_and_in_no_other_way() {
+    use wardkeep_fake_model::{Log, Script, Server};
+    let Some(scene) = Scene::new() else { return };
+    if !Path::new("/bin/bash").exists() {
+        skip("bash", "there is none");
+        return;
+    }
+    let log = scene.at("model.jsonl");
+    let mut script = Script::default();
+    script.say(["The key is AKIA", "Q7RZJ4MWN2XK5TLV", " and no other."].concat());
+    let server = Server::bind_strict(0, script, Log::create(&log).unwrap()).unwrap();
+    let upstream = format!("http://127.0.0.1:{}", server.port());
+    std::thread::spawn(move || server.serve());
+    // As an agent would, with what the environment says.
+    let ask = r#"
+        place=${ANTHROPIC_BASE_URL#http://}; address=${place%%/*}; path=/${place#*/}
+        body='{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
+        exec 3<>"/dev/tcp/${address%:*}/${address#*:}"
+        printf 'POST %s/v1/messages HTTP/1.1\r\nhost: %s\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s' \
+            "$path" "$address" "${#body}" "$body" >&3
+        cat <&3
+        exec 4<>"/dev/tcp/${address%:*}/${address#*:}"
+        printf 'POST /anthropic/v1/files HTTP/1.1\r\nhost: %s\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx' "$address" >&4
+        cat <&4
+        (exec 5<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && echo 'the model itself is reached'
+        true
+    "#;
+    let port = upstream.rsplit(':').next().unwrap();
+    let ran = scene.wardkeep(&[
+        "run",
+        "--with-proxy",
+        "--upstream",
+        &upstream,
+        "--",
+        "/bin/bash",
+        "-c",
+        ask,
+        "sh",
+        port,
+    ]);
+    let _ = scene.wardkeep(&["daemon", "stop"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("HTTP/1.1 200") && ran.stdout.contains("[withheld]"), "{ran:?}");
+    assert!(ran.stdout.contains("HTTP/1.1 403"), "{ran:?}");
+    assert!(!ran.stdout.contains("the model itself"), "{ran:?}");
+    assert!(ran.stderr.contains("withheld 1 places"), "{ran:?}");
+    let told = fs::read_to_string(&log).unwrap();
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.contains("SECURITY REMINDER"), "{told}");
 }

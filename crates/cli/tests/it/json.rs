@@ -202,7 +202,24 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     ),
     ("sandbox why", &["hello.txt"], "hosts last paths profile"),
     ("scan", &["hello.txt"], "files verdict"),
-    ("skill verify", &["hello.txt"], "complete findings skills verdict"),
+    ("skill verify", &["hello.txt"], "complete findings skills suppressed verdict"),
+    (
+        "skill approve",
+        &["skill", "--yes", "--state-dir", "policed"],
+        "approved hosts name record runs_commands tree variables verdict",
+    ),
+    (
+        "skill install",
+        &["skill", "installed", "--yes", "--state-dir", "policed"],
+        "approved installed name place reason record tree verdict",
+    ),
+    (
+        "skill pin",
+        &["installed", "--yes", "--state-dir", "policed"],
+        "approved hosts name record runs_commands tree variables verdict",
+    ),
+    ("skill list", &["--state-dir", "policed"], "skills void"),
+    ("skill diff", &["installed", "--state-dir", "policed"], "changes name"),
     ("man", &[], "page"),
     ("man", &["--out", "pages"], "directory pages"),
     ("witness key", &["--dir", "witness"], "directory key name"),
@@ -234,6 +251,8 @@ fn every_command_has_its_documented_keys() {
     std::fs::write(folder.path().join("head"), text).unwrap();
     std::fs::create_dir(folder.path().join("ws")).unwrap();
     std::fs::write(folder.path().join("ws/notes.md"), "notes\n").unwrap();
+    std::fs::create_dir(folder.path().join("skill")).unwrap();
+    std::fs::write(folder.path().join("skill/SKILL.md"), "---\nname: a\n---\n# A\n").unwrap();
     std::fs::write(folder.path().join("cases.toml"), crate::rules::CASES).unwrap();
     let nothing = r#"{"require_container":false,"require_seccomp":false}"#;
     std::fs::write(folder.path().join("profile.json"), nothing).unwrap();

@@ -50,11 +50,16 @@ mod sandbox;
 mod scan;
 #[cfg(test)]
 mod seals;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod shared;
 #[cfg(test)]
 mod skill;
+#[cfg(test)]
+mod skill_bounds;
+#[cfg(test)]
+mod skill_trust;
 #[cfg(test)]
 mod state;
 #[cfg(test)]

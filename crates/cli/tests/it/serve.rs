@@ -237,7 +237,7 @@ fn a_policy_is_edited_and_signed_as_from_a_window() {
     let page = Proxy::start(&scene, "serve", &[]);
     let browser = Browser::new(&page);
     let shown = browser.page("/policy");
-    assert!(shown.contains("class=\"good\""), "{shown}");
+    assert!(shown.contains(">unsigned</strong>"), "{shown}");
     let (form, workspace) = (hidden(&shown, "form"), hidden(&shown, "workspace"));
     let before = fs::read_to_string(scene.at("ws/LocalGPT.md")).unwrap();
     let text = format!("{before}\n- Never push to main.\n");
@@ -266,6 +266,7 @@ fn a_policy_is_edited_and_signed_as_from_a_window() {
     assert!(done.starts_with("HTTP/1.1 200"), "{done}");
     assert_eq!(fs::read_to_string(scene.at("ws/LocalGPT.md")).unwrap(), text);
     scene.expect(0, "s", &["md", "verify", "-w", "ws"]);
+    assert!(browser.page("/policy").contains("class=\"good\">valid"));
     let manifest = fs::read_to_string(scene.at("ws/.localgpt_manifest.json")).unwrap();
     assert!(manifest.contains("\"gui\""), "{manifest}");
 }

@@ -150,6 +150,9 @@ pub struct Config {
     pub seed: [u8; 16],
     /// Certificates of authorities that are trusted besides the system's.
     pub authorities: Vec<CertificateDer<'static>>,
+    /// What is expected to stand last before the first request has told it: questions how long a request
+    /// would be count it.
+    pub block: Option<String>,
     /// Who is told what is changed.
     pub watch: Option<Arc<dyn Watch>>,
 }
@@ -177,6 +180,7 @@ impl Config {
             key,
             seed,
             authorities: Vec::new(),
+            block: None,
             watch: None,
         }
     }

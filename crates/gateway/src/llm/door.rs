@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -20,6 +22,7 @@ use wardkeep_policy::wrap::Wrapper;
 use super::ask::{Asked, Print, What};
 use super::config::{Config, Limits, Upstream};
 use super::exchange::{self, Passing};
+use super::frames;
 use super::inflate::Inflate;
 use super::judge::{Admission, Exchange, Fresh, Judge, Request, Seen, Source};
 use super::reply::{error_body, refusal};
@@ -46,6 +49,9 @@ pub(super) struct Door {
     wrapper: Wrapper,
     sessions: Mutex<Sessions>,
     guards: Mutex<Guards>,
+    /// The block of the last request, for questions how long one would be.
+    block: Mutex<Option<String>>,
+    count: AtomicU64,
     pub(super) open: Arc<Semaphore>,
 }
 
@@ -79,6 +85,8 @@ impl Door {
             wrapper: Wrapper::new(config.key.clone()),
             sessions: Mutex::new(Sessions::new(config.seed)),
             guards: Mutex::new(Vec::new()),
+            block: Mutex::new(config.block.clone()),
+            count: AtomicU64::new(0),
             open: Arc::new(Semaphore::new(OPEN as usize)),
             config,
             judge,
@@ -234,6 +242,10 @@ impl Door {
                 "only gzip and deflate are read: send the body as it is",
             )
         })?;
+        if hyper::body::Body::size_hint(&body).lower() > limits.request as u64 {
+            let why = format!("the body is longer than {} bytes", limits.request);
+            return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &why));
+        }
         let read = Limited::new(body, limits.request).collect();
         let bytes = match tokio::time::timeout(limits.body, read).await {
             Ok(Ok(body)) => body.to_bytes(),
@@ -271,8 +283,10 @@ impl Door {
         let bytes = self.body(wire, &mut headers, body).await?;
         let bytes = match Asked::read(wire, &bytes) {
             Ok(asked) if asked.messages() > 0 && self.config.features.block => {
-                // How long it is does not depend on what it says.
-                let block = wardkeep_policy::block::build_ending_security_block(None, false);
+                let known = held(&self.block).clone();
+                let block = known.unwrap_or_else(|| {
+                    wardkeep_policy::block::build_ending_security_block(None, false)
+                });
                 let body = asked.rewritten(None, &HashMap::new(), Some(&block)).body;
                 body.map_or_else(|| bytes.clone(), Bytes::from)
             }
@@ -296,6 +310,7 @@ impl Door {
             let reply = self.send(&way, &parts, parts.headers.clone(), body, Some(wire)).await?;
             return Ok(exchange::unread(reply));
         }
+        let began = Instant::now();
         let permit = Arc::clone(&self.open).acquire_owned().await;
         let permit = permit.map_err(|error| {
             Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(wire), error.to_string())
@@ -324,16 +339,24 @@ impl Door {
         let guard = if features.redact { Some(self.guard(&asked.system).await) } else { None };
         let question = question(&asked);
         let block = admission.block.as_deref().filter(|_| features.block);
+        if let Some(block) = block {
+            let mut known = held(&self.block);
+            if known.as_deref() != Some(block) {
+                *known = Some(block.to_owned());
+            }
+        }
         let wrapper = features.mark.then_some(&self.wrapper);
         let rewritten = asked.rewritten(wrapper, &instead, block);
         let (marked, withheld) = (rewritten.marked, rewritten.withheld);
         let sent: Bytes = rewritten.body.map_or_else(|| bytes.clone(), Bytes::from);
         self.tell(&Seen::Request { request: &request, sent: sent.len(), marked, withheld, block });
         let exchange = Exchange {
+            number: self.count.fetch_add(1, Ordering::Relaxed),
             session: request.session.clone(),
             wire,
             model: asked.model.clone(),
             record: admission.record.clone(),
+            directory: directory(&asked),
         };
         drop(asked);
         headers.remove(header::CONTENT_LENGTH);
@@ -345,6 +368,8 @@ impl Door {
             marked,
             guard,
             question,
+            session: found.key(),
+            began,
             _permit: permit,
         };
         match self.send(&way, &parts, headers, full(sent), Some(wire)).await {
@@ -375,6 +400,11 @@ impl Door {
         let mut instead = found.instead.clone();
         instead.extend(fresh);
         instead
+    }
+
+    /// Remembers what the model said in a session.
+    pub(super) fn spoke(&self, session: u64, spoken: &str) {
+        held(&self.sessions).spoke(session, spoken);
     }
 
     async fn guard(&self, system: &str) -> Arc<OutputGuard> {
@@ -426,7 +456,11 @@ fn request_of(
             },
             _ => Source::User,
         };
-        Some(Fresh { source, text: piece.text.clone().into_owned(), last: *message == last })
+        let text = match &source {
+            Source::User => frames::unframed(&piece.text).into_owned(),
+            Source::Tool { .. } => frames::uncounted(&piece.text).to_owned(),
+        };
+        Some(Fresh { source, text, last: *message == last })
     });
     Request {
         session: found.name.clone(),
@@ -441,6 +475,14 @@ fn request_of(
         size: bytes.len(),
         sha256: Sha256::digest(bytes).into(),
     }
+}
+
+/// Where the client works, as it tells the model.
+fn directory(asked: &Asked<'_>) -> Option<PathBuf> {
+    let said = asked.messages.iter().find(|said| said.role == super::ask::Role::User);
+    let pieces = said.into_iter().flat_map(|said| &said.pieces);
+    let texts = pieces.filter(|piece| piece.what == What::Text).map(|piece| piece.text.as_ref());
+    std::iter::once(asked.system.as_str()).chain(texts.take(32)).find_map(frames::directory)
 }
 
 /// The last words of the user.

@@ -44,6 +44,9 @@ pub(super) struct Passing {
     pub(super) marked: usize,
     pub(super) guard: Option<Arc<OutputGuard>>,
     pub(super) question: String,
+    /// The session, as the door knows it.
+    pub(super) session: u64,
+    pub(super) began: std::time::Instant,
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
@@ -81,7 +84,11 @@ impl Passing {
             marked: self.marked,
             report: reply.map(|reply| reply.report().clone()).unwrap_or_default(),
             ended,
+            took: self.began.elapsed(),
         };
+        if let Some(reply) = reply {
+            self.door.spoke(self.session, reply.spoken());
+        }
         self.door.judge.done(&self.exchange, &outcome).await;
         self.door.tell(&Seen::Reply { exchange: &self.exchange, outcome: &outcome });
     }
@@ -194,7 +201,10 @@ impl Passing {
             }
             Err(why) => Ended::Cut(why.clone()),
         };
-        self.done(Some(status), tally, Some(&reply), ended).await;
+        // As with streams, the agent does not wait for the record of what it gets.
+        tokio::spawn(async move {
+            self.done(Some(status), tally, Some(&reply), ended).await;
+        });
         shown
     }
 

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
+use std::time::Duration;
 
 use super::reply::{Report, Ruling, ToolCall};
 use super::wire::Wire;
@@ -93,6 +95,8 @@ pub struct Admission {
 /// An exchange that was admitted.
 #[derive(Debug, Clone)]
 pub struct Exchange {
+    /// Its number in this proxy.
+    pub number: u64,
     /// The session.
     pub session: String,
     /// Whose API.
@@ -101,6 +105,8 @@ pub struct Exchange {
     pub model: Option<String>,
     /// The record of the request.
     pub record: Option<String>,
+    /// Where the client works, as it told the model. The agent's word: nothing is allowed because of it.
+    pub directory: Option<PathBuf>,
 }
 
 /// How an exchange ended.
@@ -135,6 +141,8 @@ pub struct Outcome {
     pub report: Report,
     /// How it ended.
     pub ended: Ended,
+    /// How long it took, from the request to the last of the reply.
+    pub took: Duration,
 }
 
 /// Decides about what goes through, and records it. Whatever goes wrong inside is a denial.

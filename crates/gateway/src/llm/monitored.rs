@@ -231,8 +231,17 @@ impl Monitored {
 
     async fn ruled(&self, exchange: &Exchange, call: &ToolCall) -> Result<(), String> {
         let who = self.who(&exchange.session);
-        let asked = model::call(who, &call.name, &call.arguments, self.home.as_deref());
-        let asked = asked.map_err(|error| error.to_string())?;
+        let (name, arguments, home) = (&call.name, &call.arguments, self.home.as_deref());
+        let told = |directory: Option<&Path>| {
+            let asked = model::call(who.clone(), name, arguments, directory, home);
+            asked.map_err(|error| error.to_string())
+        };
+        let mut asked = told(None)?;
+        // Where the client works is the agent's own word: what it does must be allowed from both places.
+        let elsewhere = exchange.directory.as_deref().filter(|path| *path != who.workspace);
+        if let Some(directory) = elsewhere {
+            asked.parts.extend(told(Some(directory))?.parts);
+        }
         let count = asked.parts.len();
         let method = |monitor: &Monitor, asked: &EventBody| monitor.event(asked);
         let answer: EventAnswer = self.place.ask(EVENT, asked, method).await?;

@@ -28,6 +28,8 @@ const HELD: usize = 8 << 20;
 const OPEN: usize = 512;
 /// Rules that a report names.
 const RULES: usize = 16;
+/// Bytes of what the model said that are remembered.
+const SPOKEN: usize = 64 << 10;
 
 /// A tool call that the model wants to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,6 +156,8 @@ struct Shared {
     texts: BTreeMap<(u64, u64), StreamGuard<Arc<OutputGuard>>>,
     rulings: HashMap<String, Ruling>,
     report: Report,
+    /// What the model said, and gave to tools, as far as it is remembered.
+    spoken: String,
 }
 
 impl Reply {
@@ -175,6 +179,7 @@ impl Reply {
             texts: BTreeMap::new(),
             rulings: HashMap::new(),
             report: Report::default(),
+            spoken: String::new(),
         };
         Self {
             wire,
@@ -260,6 +265,14 @@ impl Reply {
             Ruling::Deny(_) => self.shared.report.denied += 1,
         }
         self.shared.rulings.insert(call.key.clone(), ruling);
+        let given = serde_json::from_str::<serde_json::Value>(&call.arguments);
+        self.shared.given(&given.unwrap_or(serde_json::Value::Null));
+    }
+
+    /// What the model said so far, and the texts that it gave to tools; only so much that it is known again.
+    #[must_use]
+    pub fn spoken(&self) -> &str {
+        &self.shared.spoken
     }
 
     /// What it was, as far as it is known by now.
@@ -281,8 +294,29 @@ pub enum Whole {
 }
 
 impl Shared {
+    fn spoke(&mut self, text: &str) {
+        let room = SPOKEN.saturating_sub(self.spoken.len());
+        self.spoken.push_str(&text[..text.floor_char_boundary(room)]);
+    }
+
+    fn given(&mut self, value: &serde_json::Value) {
+        match value {
+            serde_json::Value::String(text) => {
+                self.spoke("\n");
+                self.spoke(text);
+                self.spoke("\n");
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| self.given(item)),
+            serde_json::Value::Object(members) => {
+                members.values().for_each(|member| self.given(member));
+            }
+            _ => {}
+        }
+    }
+
     /// Lets the next part of a text go as far as it is safe.
     fn text(&mut self, key: (u64, u64), text: &str) -> Result<String, BadStream> {
+        self.spoke(text);
         let Some(guard) = &self.guard else { return Ok(text.to_owned()) };
         if !self.texts.contains_key(&key) {
             if self.texts.len() >= OPEN {
@@ -314,6 +348,10 @@ impl Shared {
 
     /// A whole text as it may be seen, where that is another.
     fn redacted(&mut self, text: &str, counts: bool) -> Option<String> {
+        if counts {
+            self.spoke(text);
+            self.spoke("\n");
+        }
         let guard = self.guard.as_ref()?;
         let mut stream = StreamGuard::new(Arc::clone(guard)).redacting().knowing(&self.question);
         let mut out = stream.feed(text).to_owned();

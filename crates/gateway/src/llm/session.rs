@@ -19,6 +19,9 @@ const PREFIXES: usize = 4096;
 const SEEN: usize = 16_384;
 /// Bytes of texts that stand in the place of others, in one session.
 const INSTEAD: usize = 4 << 20;
+/// Lines of what the model said that one session is known by, and how long they are at least.
+const LINES: usize = 512;
+const LINE: usize = 32;
 
 /// All sessions of a proxy.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct Sessions {
     clock: u64,
     by_prefix: HashMap<Print, u64>,
     by_hint: HashMap<Print, u64>,
+    by_call: HashMap<Print, u64>,
+    by_line: HashMap<Print, u64>,
     all: HashMap<u64, Session>,
 }
 
@@ -39,6 +44,8 @@ struct Session {
     prefixes: VecDeque<Print>,
     head: Option<Print>,
     calls: HashSet<Print>,
+    /// Lines that the model said, the newest last.
+    lines: VecDeque<Print>,
     seen: HashSet<Print>,
     instead: HashMap<Print, String>,
     instead_bytes: usize,
@@ -65,6 +72,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Knows the session again.
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+
     /// The same with other pieces that were not seen.
     pub(crate) fn with_unseen(&self, unseen: Vec<(usize, usize, Print)>) -> Self {
         Self {
@@ -88,6 +100,8 @@ impl Sessions {
             clock: 0,
             by_prefix: HashMap::new(),
             by_hint: HashMap::new(),
+            by_call: HashMap::new(),
+            by_line: HashMap::new(),
             all: HashMap::new(),
         }
     }
@@ -160,9 +174,45 @@ impl Sessions {
             if hinted == Some(key) || knows > 0 {
                 return (Some(key), None);
             }
+        } else if let Some(key) = self.by_calls(asked) {
+            return (Some(key), None);
         }
-        let parent = hinted.and_then(|key| self.all.get(&key)).map(|session| session.name.clone());
+        let from = hinted.or_else(|| self.by_lines(asked));
+        let parent = from.and_then(|key| self.all.get(&key)).map(|session| session.name.clone());
         (None, parent)
+    }
+
+    /// The session that made a call which stands under a beginning that nobody knows.
+    fn by_calls(&self, asked: &Asked<'_>) -> Option<u64> {
+        let known: HashSet<u64> =
+            calls(asked).filter_map(|call| self.by_call.get(&call).copied()).collect();
+        let only = known.iter().next().copied().filter(|_| known.len() == 1)?;
+        self.all.contains_key(&only).then_some(only)
+    }
+
+    /// The session whose model said what is now told to one: a summary, or a task for a helper.
+    fn by_lines(&self, asked: &Asked<'_>) -> Option<u64> {
+        let said = asked.messages.iter().filter(|said| said.role == Role::User);
+        let texts = said.flat_map(|said| &said.pieces).filter(|piece| piece.what == What::Text);
+        let lines = texts.flat_map(|piece| lines(&piece.text)).take(SEEN);
+        let key = lines.filter_map(|line| self.by_line.get(&line).copied()).next()?;
+        self.all.contains_key(&key).then_some(key)
+    }
+
+    /// Remembers what the model said in a session.
+    pub(crate) fn spoke(&mut self, key: u64, spoken: &str) {
+        let Some(session) = self.all.get_mut(&key) else { return };
+        for line in lines(spoken) {
+            if self.by_line.insert(line, key) != Some(key) {
+                session.lines.push_back(line);
+            }
+            if session.lines.len() > LINES
+                && let Some(old) = session.lines.pop_front()
+                && self.by_line.get(&old) == Some(&key)
+            {
+                self.by_line.remove(&old);
+            }
+        }
     }
 
     fn make(&mut self) -> u64 {
@@ -191,7 +241,11 @@ impl Sessions {
                 self.by_prefix.remove(&old);
             }
         }
-        session.calls.extend(calls(asked).take(SEEN.saturating_sub(session.calls.len())));
+        for call in calls(asked) {
+            if session.calls.len() < SEEN && session.calls.insert(call) {
+                self.by_call.insert(call, key);
+            }
+        }
         if let Some(hint) = hint {
             session.hint = Some(hint);
             self.by_hint.insert(hint, key);
@@ -228,6 +282,16 @@ impl Sessions {
                     self.by_prefix.remove(&prefix);
                 }
             }
+            for call in session.calls {
+                if self.by_call.get(&call) == Some(&key) {
+                    self.by_call.remove(&call);
+                }
+            }
+            for line in session.lines {
+                if self.by_line.get(&line) == Some(&key) {
+                    self.by_line.remove(&line);
+                }
+            }
             if let Some(hint) = session.hint
                 && self.by_hint.get(&hint) == Some(&key)
             {
@@ -253,6 +317,12 @@ fn calls<'a>(asked: &'a Asked<'_>) -> impl Iterator<Item = Print> + 'a {
         What::Call { id } if *id != piece.text && id.len() >= 8 => Some(print(id.as_bytes())),
         _ => None,
     })
+}
+
+/// The lines of a text that are long enough to know them again.
+fn lines(text: &str) -> impl Iterator<Item = Print> + '_ {
+    let lines = text.lines().map(str::trim).filter(|line| line.len() >= LINE);
+    lines.map(|line| print(line.as_bytes()))
 }
 
 fn print(bytes: &[u8]) -> Print {
@@ -339,6 +409,33 @@ mod tests {
         // The name of a user ties nothing together.
         ask(&mut sessions, "user-7", "hello");
         assert_eq!(ask(&mut sessions, "user-7", "another matter").parent, None);
+    }
+
+    #[test]
+    fn a_summary_and_a_task_follow_from_the_session_that_wrote_them() {
+        let mut sessions = Sessions::new([1; 16]);
+        let one = find(&mut sessions, HELLO);
+        sessions.spoke(one.key(), "Berth nine was read from the register of the harbour.\nShort.");
+        let text = "Summary:\\n  Berth nine was read from the register of the harbour.\\nGo on.";
+        let two = find(&mut sessions, &format!(r#"{{"role":"user","content":"{text}"}}"#));
+        assert_eq!((two.new, two.parent), (true, Some(one.name)));
+        let other = find(&mut sessions, r#"{"role":"user","content":"Short."}"#);
+        assert_eq!((other.new, other.parent), (true, None));
+        for number in 0..10_000 {
+            let line = format!("This is line {number} of a very long reply.\n");
+            sessions.spoke(one.key, &line);
+        }
+        assert!(sessions.by_line.len() <= LINES);
+    }
+
+    #[test]
+    fn calls_tie_what_is_left_of_a_history_to_its_session() {
+        let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"toolu_0123456789","name":"b","input":{}}]}"#;
+        let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_0123456789","content":"x"}]}"#;
+        let mut sessions = Sessions::new([1; 16]);
+        let one = find(&mut sessions, &format!("{HELLO},{call},{result}"));
+        let rest = find(&mut sessions, &format!("{MORE},{call},{result}"));
+        assert_eq!((rest.new, rest.name), (false, one.name));
     }
 
     #[test]

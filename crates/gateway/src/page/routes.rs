@@ -92,7 +92,28 @@ impl Desk {
     }
 }
 
-type Page = Result<Response<Body>, Response<Body>>;
+type Page = Result<Response<Body>, Instead>;
+
+/// Why there is another page instead.
+enum Instead {
+    Trouble(Box<Trouble>),
+    Refusal(Refusal),
+}
+
+impl From<Trouble> for Instead {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(Box::new(trouble))
+    }
+}
+
+impl axum::response::IntoResponse for Instead {
+    fn into_response(self) -> Response<Body> {
+        match self {
+            Self::Trouble(why) => trouble(&why),
+            Self::Refusal(refusal) => refused(refusal),
+        }
+    }
+}
 
 /// The addresses.
 pub(super) fn router(desk: Arc<Desk>) -> Router {
@@ -188,7 +209,7 @@ fn trouble(trouble: &Trouble) -> Response<Body> {
 fn shown<T>(outcome: Outcome<T>, here: &str, title: &str, view: impl FnOnce(&T) -> String) -> Page {
     match outcome {
         Ok(found) => Ok(whole(StatusCode::OK, here, title, &view(&found))),
-        Err(why) => Err(trouble(&why)),
+        Err(why) => Err(why.into()),
     }
 }
 
@@ -265,17 +286,17 @@ impl Filters {
 }
 
 async fn timeline(State(desk): State<Arc<Desk>>, Query(filters): Query<Filters>) -> Page {
-    let asked = filters.asked().map_err(|why| trouble(&why))?;
+    let asked = filters.asked()?;
     let events = desk.ask(move |office| office.events(&asked)).await;
     shown(events, "/timeline", "Timeline", |events| views::timeline::view(&filters, events))
 }
 
 /// Only the rows, for the live view.
 async fn rows(State(desk): State<Arc<Desk>>, Query(filters): Query<Filters>) -> Page {
-    let asked = filters.asked().map_err(|why| trouble(&why))?;
+    let asked = filters.asked()?;
     match desk.ask(move |office| office.events(&asked)).await {
         Ok(events) => Ok(Html(views::timeline::rows(&events)).into_response()),
-        Err(why) => Err(trouble(&why)),
+        Err(why) => Err(why.into()),
     }
 }
 
@@ -323,17 +344,16 @@ async fn answer(
         "once" => Answer::Approve(Scope::Once),
         "session" => Answer::Approve(Scope::Session),
         "deny" => Answer::Deny,
-        _ => return Err(trouble(&Trouble::new("this is no answer", "go back and choose one"))),
+        _ => return Err(Trouble::new("this is no answer", "go back and choose one").into()),
     };
     let asked = id.clone();
-    let found =
-        desk.ask(move |office| office.request(&asked)).await.map_err(|why| trouble(&why))?;
+    let found = desk.ask(move |office| office.request(&asked)).await?;
     if found.action != said.action || !found.consistent {
         let why = Trouble::new("it asks for something else by now", "look at it again");
-        return Err(trouble(&why));
+        return Err(why.into());
     }
     let change = Change::Answer { id: found.request.clone(), action: said.action, answer };
-    let word = desk.keep(change).map_err(|why| trouble(&why))?;
+    let word = desk.keep(change)?;
     let body = views::requests::sure(&found, answer, &views::confirmation(desk.door.form(), &word));
     Ok(whole(StatusCode::OK, "/requests", "Are you sure?", &body))
 }
@@ -356,16 +376,16 @@ struct Proposing {
 
 async fn propose(State(desk): State<Arc<Desk>>, Form(said): Form<Proposing>) -> Page {
     checked(&desk, &said.form)?;
-    let staged = desk.ask(|office| office.staged()).await.map_err(|why| trouble(&why))?;
+    let staged = desk.ask(|office| office.staged()).await?;
     let same = staged
         .iter()
         .find(|one| one.workspace == said.workspace && one.hash.as_deref() == Some(&said.hash));
     let Some(one) = same else {
         let why = Trouble::new("something else is staged by now", "look at it again");
-        return Err(trouble(&why));
+        return Err(why.into());
     };
     let change = Change::Apply { workspace: said.workspace.clone(), hash: said.hash.clone() };
-    let word = desk.keep(change).map_err(|why| trouble(&why))?;
+    let word = desk.keep(change)?;
     let body = views::proposals::sure(one, &views::confirmation(desk.door.form(), &word));
     Ok(whole(StatusCode::OK, "/proposals", "Are you sure?", &body))
 }
@@ -395,7 +415,7 @@ async fn edit(State(desk): State<Arc<Desk>>, Form(said): Form<Editing>) -> Page 
     let before = said.before.replace("\r\n", "\n");
     let body = views::policy::sure(&said.workspace, &before, &text);
     let change = Change::Sign { workspace: said.workspace, before, text };
-    let word = desk.keep(change).map_err(|why| trouble(&why))?;
+    let word = desk.keep(change)?;
     let body = format!("{body}{}", views::confirmation(desk.door.form(), &word));
     Ok(whole(StatusCode::OK, "/policy", "Sign this?", &body))
 }
@@ -411,7 +431,7 @@ struct Confirming {
 /// Does what was shown and confirmed.
 async fn confirm(State(desk): State<Arc<Desk>>, Form(said): Form<Confirming>) -> Page {
     checked(&desk, &said.form)?;
-    let change = desk.take(&said.word).map_err(|why| trouble(&why))?;
+    let change = desk.take(&said.word)?;
     let back = match &change {
         Change::Answer { .. } => "/requests",
         Change::Apply { .. } => "/proposals",
@@ -435,8 +455,8 @@ async fn confirm(State(desk): State<Arc<Desk>>, Form(said): Form<Confirming>) ->
     })
 }
 
-fn checked(desk: &Desk, form: &str) -> Result<(), Response<Body>> {
-    if desk.door.is_form(form) { Ok(()) } else { Err(refused(Refusal::Origin)) }
+fn checked(desk: &Desk, form: &str) -> Result<(), Instead> {
+    if desk.door.is_form(form) { Ok(()) } else { Err(Instead::Refusal(Refusal::Origin)) }
 }
 
 async fn report(State(desk): State<Arc<Desk>>) -> Page {
@@ -451,6 +471,6 @@ async fn report(State(desk): State<Arc<Desk>>) -> Page {
             response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
             Ok(response)
         }
-        Err(why) => Err(trouble(&why)),
+        Err(why) => Err(why.into()),
     }
 }

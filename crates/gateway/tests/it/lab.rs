@@ -41,6 +41,15 @@ impl Seen {
         origin.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
 
+    /// The same once there is something: the origin answers before it writes down what it got.
+    pub(crate) fn wait_origin(&self) -> String {
+        let started = std::time::Instant::now();
+        while self.origin_text().is_empty() && started.elapsed().as_secs() < 10 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.origin_text()
+    }
+
     pub(crate) fn dials(&self) -> usize {
         self.dialled.lock().unwrap().len()
     }

@@ -18,8 +18,12 @@ mod many;
 #[cfg(test)]
 mod models;
 #[cfg(test)]
+mod models_hostile;
+#[cfg(test)]
 #[cfg(feature = "monitor")]
 mod monitored;
+#[cfg(test)]
+mod otlp;
 #[cfg(test)]
 mod parsers;
 #[cfg(test)]

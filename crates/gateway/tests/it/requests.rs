@@ -294,6 +294,42 @@ fn the_block_is_never_inside_a_tool_result_and_bears_no_cache_mark() {
 }
 
 #[test]
+fn a_mark_of_the_request_stays_on_the_clients_own_words() {
+    let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}]});
+    let mark = json!({"type": "ephemeral", "ttl": "1h"});
+    for messages in [
+        json!([{"role": "user", "content": "go"}]),
+        json!([{"role": "user", "content": [{"type": "text", "text": "go", "cache_control": null}]}]),
+        json!([{"role": "user", "content": "go"}, call, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "out put"}]}]),
+        json!([{"role": "user", "content": "go"}, {"role": "assistant", "content": "I will"}]),
+    ] {
+        let body =
+            json!({"cache_control": mark, "model": "m", "max_tokens": 5, "messages": messages});
+        let out: Value =
+            serde_json::from_str(&prepared(Wire::Anthropic, &body.to_string())).unwrap();
+        assert!(out.get("cache_control").is_none(), "{out}");
+        strict::check("/v1/messages", &out).unwrap();
+        let blocks: Vec<Value> = out["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|message| message["content"].as_array().cloned().unwrap_or_default())
+            .collect();
+        let (block, own) = blocks.split_last().unwrap();
+        assert!(block.get("cache_control").is_none(), "{out}");
+        assert_eq!(own.last().unwrap()["cache_control"], mark, "{out}");
+        let marks = out.to_string().matches("cache_control").count();
+        assert_eq!(marks, 1, "{out}");
+    }
+    // One that the client has set there itself counts.
+    let body = json!({"model": "m", "max_tokens": 5, "cache_control": {"type": "ephemeral"}, "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "go", "cache_control": mark}]}]});
+    let out: Value = serde_json::from_str(&prepared(Wire::Anthropic, &body.to_string())).unwrap();
+    assert_eq!(out["messages"][0]["content"][0]["cache_control"], mark);
+    assert!(out.get("cache_control").is_none());
+}
+
+#[test]
 fn odd_forms_get_their_block() {
     for (wire, body) in [
         (

@@ -225,7 +225,7 @@ fn check_prefix(prefix: &str) -> Result<()> {
 }
 
 /// Whether a person may be behind an answer; saying no needs none.
-fn permitted(who: &Who, approves: bool) -> Result<()> {
+pub(super) fn permitted(who: &Who, approves: bool) -> Result<()> {
     if who.confined {
         return Err(ApprovalsError::Confined);
     }

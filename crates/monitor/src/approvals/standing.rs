@@ -90,7 +90,6 @@ pub(super) fn change(
     who: &Who,
     change: impl FnOnce(&mut Vec<Standing>),
 ) -> Result<Vec<Standing>, ApprovalsError> {
-    let state = desk.policy().state().to_owned();
     let set = desk.policy().settings().set;
     check(&set)?;
     let mut standing = load(&set, key);
@@ -98,24 +97,38 @@ pub(super) fn change(
     if standing.len() > MAX_GRANTS {
         return Err(ApprovalsError::Full(MAX_GRANTS));
     }
-    let bytes = write(&standing, key);
-    put(&state, &bytes)?;
+    sign_along(desk, set, FILE, write(&standing, key), who)?;
+    Ok(standing)
+}
+
+/// Writes a file of the set below `pins` and signs the set as it was found, `set`, with that file in it:
+/// nothing else may have changed.
+pub(crate) fn sign_along(
+    desk: &Desk<'_>,
+    set: SetVerification,
+    file: &str,
+    bytes: Vec<u8>,
+    who: &Who,
+) -> Result<(), ApprovalsError> {
+    check(&set)?;
+    let state = desk.policy().state().to_owned();
+    put(&state, file, &bytes)?;
     let draft = SetDraft::read(&state).map_err(|error| ApprovalsError::Sign(error.to_string()))?;
     let mut expected = set.files;
-    expected.insert(FILE.to_owned(), bytes);
+    expected.insert(file.to_owned(), bytes);
     if *draft.files() != expected {
         return Err(ApprovalsError::Set("changed"));
     }
     desk.sign_set(&draft, who).map_err(|error| ApprovalsError::Sign(error.to_string()))?;
-    Ok(standing)
+    Ok(())
 }
 
 /// Puts the file in its place. It is written beside the folder: every file in that belongs to the
 /// set, even one that is there for a moment.
-fn put(state: &Path, bytes: &[u8]) -> Result<(), ApprovalsError> {
+fn put(state: &Path, file: &str, bytes: &[u8]) -> Result<(), ApprovalsError> {
     use std::io::Write as _;
     use std::os::unix::fs::DirBuilderExt as _;
-    let path = state.join(FILE);
+    let path = state.join(file);
     let failed = |action, error| ApprovalsError::Io { action, path: path.clone(), error };
     let folder = state.join("pins");
     match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
@@ -128,7 +141,8 @@ fn put(state: &Path, bytes: &[u8]) -> Result<(), ApprovalsError> {
         let error = std::io::Error::other("its folder is not a directory");
         return Err(failed("write", error));
     }
-    let mut staged = StagedFile::create(&state.join("approvals.json"), 0o600)?;
+    let beside = file.rsplit('/').next().unwrap_or(file);
+    let mut staged = StagedFile::create(&state.join(beside), 0o600)?;
     staged.file().write_all(bytes).map_err(|error| failed("write", error))?;
     staged.retarget(path.clone());
     Ok(staged.commit(true)?)

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::net::UnixStream;
 
-use rustix::net::sockopt;
+use wardkeep_sandbox::peer_of;
 
 use crate::wire::Door;
 
@@ -78,8 +78,9 @@ impl PeerPolicy {
 
     /// Looks who is there.
     pub(super) fn look(self, stream: &UnixStream, door: Door) -> Result<Peer, Option<u32>> {
-        let found = sockopt::socket_peercred(stream).map_err(|_| None)?;
-        let (uid, pid) = (found.uid.as_raw(), found.pid.as_raw_nonzero().get());
+        let found = peer_of(stream).map_err(|_| None)?;
+        // One that cannot be looked at is nobody's agent.
+        let (uid, pid) = (found.uid, found.pid.ok_or(None)?);
         let mut role = self.role(uid, door).ok_or(Some(uid))?;
         // Landlock does not keep a confined process from connecting, so it may come to this door.
         if role == Role::Owner && is_more_confined(pid) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::record::Principal;
 use wardkeep_guard::taint::Taint;
+use wardkeep_policy::store::PolicyStore;
 
 use super::commands::Command;
 use super::egress::{EGRESS, EgressBody};
@@ -14,6 +15,7 @@ use super::event::{EVENT, EventBody};
 use super::model::{MODEL, ModelBody};
 use super::{Monitor, MonitorError, Outcome, Sent, Surroundings, Who};
 use crate::daemon::{Handler, Peer, Request, Response};
+use crate::skills;
 use crate::wire::Code;
 
 /// Who acts, in words.
@@ -175,6 +177,9 @@ pub enum Hook {
         /// What it says of itself.
         #[serde(default)]
         text: String,
+        /// The folder that it lies in: it is verified there.
+        #[serde(default)]
+        folder: Option<PathBuf>,
     },
     /// Proxies are to be trusted.
     ProxyTrust {
@@ -310,7 +315,14 @@ impl Monitor {
             }
             Hook::MessageInput { text } => self.on_message_input(&who, text)?,
             Hook::MessageOutput { text } => self.on_message_output(&who, text, None)?,
-            Hook::SkillInstall { name, text } => self.on_skill_install(&who, name, None, text)?,
+            Hook::SkillInstall { name, text, folder: None } => {
+                self.on_skill_install(&who, name, None, text)?
+            }
+            Hook::SkillInstall { name, text, folder: Some(folder) } => {
+                let policy = PolicyStore::new(self.store.path(), self.config.owner);
+                let (found, told) = skills::looked_into(&policy, folder, self.store.now());
+                self.on_skill_install(&who, name, Some(found), &format!("{text}\n{told}"))?
+            }
             Hook::ProxyTrust { trusted, gateway } => {
                 let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
                 self.check_proxy_trust(&who, &trusted, gateway)?

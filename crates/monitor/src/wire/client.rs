@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, fstat};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use wardkeep_sandbox::peer_of;
 
 use super::{
     ANSWER, BadFrame, Code, Frame, FrameError, PROGRAM, PROTOCOL, REFUSAL, Refusal, Timed,
@@ -228,7 +229,7 @@ impl Client {
     /// The process that listens, as far as the system tells; it may have handed the socket over.
     #[must_use]
     pub fn server_process(&self) -> Option<i32> {
-        sockopt::socket_peercred(&self.stream).ok().map(|found| found.pid.as_raw_nonzero().get())
+        peer_of(&self.stream).ok().and_then(|found| found.pid)
     }
 
     fn unanswered(&self, error: FrameError) -> WireError {
@@ -317,7 +318,7 @@ fn owner_of(state: &Path) -> Result<u32, Errno> {
 
 /// The user who listens at the other end.
 fn server_of(stream: &UnixStream) -> Result<u32, Errno> {
-    sockopt::socket_peercred(stream).map(|found| found.uid.as_raw())
+    peer_of(stream).map(|found| found.uid)
 }
 
 fn failed(action: &'static str, path: &Path, errno: Errno) -> WireError {

@@ -18,7 +18,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::OptionalActions;
 
 use super::opened::Opened;
-use super::{Ends, FAILED, Set, program, tell};
+use super::{FAILED, Set, program, tell};
 use crate::denial::{Denial, DenialKind};
 use crate::error::{Failure, Step};
 use crate::notify::{self, Names, Pulse, Refusal, Supervisor};
@@ -32,6 +32,8 @@ pub(crate) const TERMINAL: u8 = 2;
 pub(crate) const ENDED: u8 = 3;
 /// The socket that listens for the proxy comes with it.
 pub(crate) const LISTENER: u8 = 4;
+/// The socket that listens for the proxy of model APIs comes with it.
+pub(crate) const MODELS: u8 = 9;
 
 /// Something was denied; what it was about is behind it.
 pub(crate) const REFUSED: u8 = 5;
@@ -51,8 +53,7 @@ const LONGEST: usize = 2048;
 const ABANDONED: i32 = 128 + 9;
 
 /// Starts the program and waits for its end; gives the code to end with.
-pub(super) fn run(set: &mut Set, ends: Ends) -> i32 {
-    let Ends { report, life } = ends;
+pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
     if !is_let(life.as_fd()) {
         return FAILED;
     }
@@ -124,9 +125,10 @@ fn start(
     } else {
         None
     };
-    if let Some(port) = set.proxy {
+    for (port, word) in [(set.proxy, LISTENER), (set.models, MODELS)] {
+        let Some(port) = port else { continue };
         let listener = listen(port).map_err(Failure::at(Step::Proxy, 0))?;
-        hand_over(life, LISTENER, listener.as_fd()).map_err(Failure::at(Step::Proxy, 1))?;
+        hand_over(life, word, listener.as_fd()).map_err(Failure::at(Step::Proxy, 1))?;
     }
     let pair = if set.watch.is_some() {
         let flags = SocketFlags::CLOEXEC;

@@ -1,6 +1,6 @@
 //! The new root, put together from mounts.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
@@ -11,9 +11,11 @@ use rustix::mount::{
 };
 
 use super::Set;
+use super::aside::Copies;
+use super::found::Found;
 use crate::error::{Failure, Step};
 use crate::sys::{self, NO_DEV, NO_EXEC, NO_SUID, READ_ONLY};
-use crate::view::{Held, Plan, Source};
+use crate::view::{EMPTY_FILES, Guarded, Held, Plan, Source};
 
 /// A folder that every system has, to put the new root on for a moment.
 const FOR_A_MOMENT: &CStr = c"/usr";
@@ -23,7 +25,7 @@ const EMPTY_FILE: &CStr = c"run/wardkeep/confined";
 const EMPTY_FOLDER: &CStr = c"run/wardkeep/nothing";
 
 /// Replaces the root of this process, for good.
-pub(super) fn change(set: &mut Set) -> Result<(), Failure> {
+pub(super) fn change(set: &mut Set, found: BorrowedFd<'_>) -> Result<(), Failure> {
     let Some(plan) = &set.plan else { return Ok(()) };
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change(c"/", private).map_err(Failure::at(Step::Private, 0))?;
@@ -37,6 +39,7 @@ pub(super) fn change(set: &mut Set) -> Result<(), Failure> {
     let root = new_root(&set.size).map_err(Failure::at(Step::Root, 0))?;
     let root = root.as_fd();
     furnish(root, plan)?;
+    let copies = Copies::begin(root, plan.copies.clone())?;
     let mut sources = set.sources.iter();
     for (index, mount) in plan.mounts.iter().enumerate() {
         let failed = Failure::at(Step::Mount, index);
@@ -57,8 +60,13 @@ pub(super) fn change(set: &mut Set) -> Result<(), Failure> {
     }
     set.sources.clear();
     special(set, root)?;
-    let Some(plan) = &set.plan else { return Ok(()) };
-    guard(root, plan)?;
+    let found = Found::receive(found).map_err(Failure::at(Step::Names, usize::MAX))?;
+    if let Some((_, names)) = &mut set.watch {
+        names.hold_all(found.held);
+    }
+    let Some(plan) = &mut set.plan else { return Ok(()) };
+    guard(root, &found.guarded, &mut plan.masked)?;
+    copies.finish()?;
     enter(root).map_err(Failure::at(Step::Pivot, 0))
 }
 
@@ -112,16 +120,10 @@ fn furnish(root: BorrowedFd<'_>, plan: &Plan) -> Result<(), Failure> {
         };
         made.map_err(Failure::at(Step::Folder, index))?;
     }
-    for (index, (path, content)) in plan.files.iter().enumerate() {
+    for (index, path) in plan.files.iter().enumerate() {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let failed = Failure::at(Step::Folder, plan.folders.len() + index);
-        let file = rustix::fs::openat(root, path, flags, Mode::from_raw_mode(0o444));
-        let file = file.map_err(&failed)?;
-        let mut left = content.as_slice();
-        while !left.is_empty() {
-            let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, left));
-            left = left.get(written.map_err(&failed)?..).unwrap_or_default();
-        }
+        rustix::fs::openat(root, path, flags, Mode::from_raw_mode(0o444)).map_err(&failed)?;
     }
     for (target, path) in &plan.links {
         match rustix::fs::symlinkat(target, root, path) {
@@ -193,8 +195,13 @@ fn mask_proc(root: BorrowedFd<'_>) -> Result<(), Errno> {
 }
 
 /// Holds names in the workspace. Each is opened once, and what was opened is what is held.
-fn guard(root: BorrowedFd<'_>, plan: &Plan) -> Result<(), Failure> {
-    for (index, guarded) in plan.guarded.iter().enumerate() {
+/// Files that are shown empty are added to those that are `masked`.
+fn guard(
+    root: BorrowedFd<'_>,
+    all: &[Guarded],
+    masked: &mut Vec<(CString, String)>,
+) -> Result<(), Failure> {
+    for (index, guarded) in all.iter().enumerate() {
         let failed = Failure::at(Step::Names, index);
         if guarded.held == Held::Link {
             // Where it cannot be pinned, nothing else can be put in its place all the same.
@@ -204,9 +211,7 @@ fn guard(root: BorrowedFd<'_>, plan: &Plan) -> Result<(), Failure> {
         let target = find(root, &guarded.path).map_err(&failed)?;
         let tree = match guarded.held {
             Held::Pinned | Held::ReadOnly | Held::Link => clone_tree(target.as_fd(), c""),
-            Held::EmptyFile => {
-                guarded.empty.as_deref().map_or(Err(Errno::NOENT), |empty| clone_tree(root, empty))
-            }
+            Held::EmptyFile => empty_file(root, &guarded.path, masked),
             Held::EmptyFolder => clone_tree(root, EMPTY_FOLDER),
         };
         let tree = tree.map_err(&failed)?;
@@ -215,6 +220,24 @@ fn guard(root: BorrowedFd<'_>, plan: &Plan) -> Result<(), Failure> {
         attach(&tree, target.as_fd()).map_err(&failed)?;
     }
     Ok(())
+}
+
+/// One more empty file, for what is to be shown so.
+fn empty_file(
+    root: BorrowedFd<'_>,
+    path: &CStr,
+    masked: &mut Vec<(CString, String)>,
+) -> Result<OwnedFd, Errno> {
+    let inside = CString::new(format!("{EMPTY_FILES}/{}", masked.len()));
+    let inside = inside.map_err(|_| Errno::INVAL)?;
+    let from_root = inside.to_bytes_with_nul().get(1..);
+    let from_root = from_root.and_then(|text| CStr::from_bytes_with_nul(text).ok());
+    let from_root = from_root.ok_or(Errno::INVAL)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    rustix::fs::openat(root, from_root, flags, Mode::from_raw_mode(0o444))?;
+    let tree = clone_tree(root, from_root)?;
+    masked.push((inside, format!("/{}", path.to_string_lossy())));
+    Ok(tree)
 }
 
 /// Holds a link in its place, by mounting it on itself.

@@ -1,10 +1,11 @@
 //! The calls that make names, other than opening.
 
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, linkat, mkdirat, mknodat, openat, openat2,
-    renameat_with, statat, symlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, linkat, mkdirat, mknodat,
+    openat, openat2, renameat_with, statat, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{PidfdGetfdFlags, fchdir, pidfd_getfd, umask};
@@ -22,6 +23,14 @@ const UNIX: u16 = 1;
 /// Longest address of a socket.
 const ADDRESS: usize = 128;
 
+/// Whether there is something at a path; where that cannot be told, there is not.
+fn is_anything(anchor: &OwnedFd, path: &CString) -> bool {
+    let bytes = path.as_bytes();
+    let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(bytes.len(), |last| last + 1);
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat2(anchor, &bytes[..end], flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS).is_ok()
+}
+
 impl Supervisor {
     pub(super) fn place(
         &self,
@@ -29,8 +38,7 @@ impl Supervisor {
         descriptor: u32,
         path: usize,
     ) -> Result<Place, Stop> {
-        let path = caller.text(path)?;
-        let anchor = caller.anchor(descriptor, &path)?;
+        let (anchor, path) = caller.start(descriptor, caller.text(path)?)?;
         caller.is_there()?;
         Place::of(self.own.as_fd(), &anchor, &path)
     }
@@ -51,8 +59,14 @@ impl Supervisor {
         path: usize,
         mode: u32,
     ) -> Result<Done, Stop> {
-        let place = self.place(caller, descriptor, path)?.named(Errno::EXIST)?;
-        // Programs that make all of a path ask for what is there again and again.
+        let (anchor, path) = caller.start(descriptor, caller.text(path)?)?;
+        // Programs that make all of a path ask for what is there again and again. Nothing is done then, so
+        // that it does not matter whether somebody else has the caller's number by now.
+        if is_anything(&anchor, &path) {
+            return Err(Errno::EXIST.into());
+        }
+        caller.is_there()?;
+        let place = Place::of(self.own.as_fd(), &anchor, &path)?.named(Errno::EXIST)?;
         Self::is_taken(&place)?;
         self.check(&place, Deed::Directory)?;
         let mask = self.umask(caller)?;
@@ -137,7 +151,7 @@ impl Supervisor {
             // The kernel wants a capability or the caller's own descriptor for this.
             return Err(Errno::NOENT.into());
         } else {
-            let anchor = caller.anchor(from.0, &path)?;
+            let (anchor, path) = caller.start(from.0, path)?;
             caller.is_there()?;
             let source = Place::of(self.own.as_fd(), &anchor, &path)?;
             if source.is_proc && flags.contains(AtFlags::SYMLINK_FOLLOW) {
@@ -313,7 +327,7 @@ impl Supervisor {
         }
         let path: Vec<u8> = address[2..].iter().copied().take_while(|byte| *byte != 0).collect();
         let path = std::ffi::CString::new(path).map_err(|_| Errno::INVAL)?;
-        let anchor = caller.anchor(libc::AT_FDCWD.cast_unsigned(), &path)?;
+        let (anchor, path) = caller.start(libc::AT_FDCWD.cast_unsigned(), path)?;
         caller.is_there()?;
         let place = Place::of(self.own.as_fd(), &anchor, &path)?.named(Errno::ADDRINUSE)?;
         self.check(&place, Deed::Other)?;

@@ -82,6 +82,17 @@ impl Caller<'_> {
         }
     }
 
+    /// Where a path starts from, and what is left of it: a path by way of an own descriptor (`/proc/self/fd/7/name`,
+    /// for programs that cannot call `openat`) is one from that descriptor.
+    pub(super) fn start(
+        &self,
+        descriptor: u32,
+        path: CString,
+    ) -> Result<(Arc<OwnedFd>, CString), Stop> {
+        let (descriptor, path) = through_descriptor(&path).unwrap_or((descriptor, path));
+        Ok((self.anchor(descriptor, &path)?, path))
+    }
+
     /// The directory that a path starts from. A path from the root starts from ours, which must be the
     /// caller's own.
     pub(super) fn anchor(&self, descriptor: u32, path: &CString) -> Result<Arc<OwnedFd>, Stop> {
@@ -151,9 +162,60 @@ impl Caller<'_> {
     }
 }
 
+/// The own descriptor that a path leads through, and the rest of it. Only by the caller's own words: what `self` is
+/// behind a link depends on who follows it.
+fn through_descriptor(path: &CString) -> Option<(u32, CString)> {
+    let bytes = path.as_bytes();
+    let folders: [&[u8]; 3] = [b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/"];
+    let rest = folders.into_iter().find_map(|folder| bytes.strip_prefix(folder))?;
+    let end = rest.iter().position(|byte| *byte == b'/')?;
+    let (number, rest) = rest.split_at(end);
+    let is_plain =
+        number.iter().all(u8::is_ascii_digit) && (number == b"0" || number.first() != Some(&b'0'));
+    let number: i32 = std::str::from_utf8(number).ok().filter(|_| is_plain)?.parse().ok()?;
+    let rest = &rest[rest.iter().position(|byte| *byte != b'/')?..];
+    Some((number.cast_unsigned(), CString::new(rest).ok()?))
+}
+
 /// Device, inode and mount of a directory.
 pub(super) fn root_of(at: BorrowedFd<'_>, path: &str) -> Result<(u32, u32, u64, u64), Errno> {
     let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
     let found = statx(at, path, AtFlags::empty(), wanted)?;
     Ok((found.stx_dev_major, found.stx_dev_minor, found.stx_ino, found.stx_mnt_id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_descriptors_are_a_way() {
+        let through = |path: &str| {
+            through_descriptor(&CString::new(path).unwrap())
+                .map(|(number, rest)| (number, rest.into_string().unwrap()))
+        };
+        for (path, number, rest) in [
+            ("/proc/self/fd/7/a", 7, "a"),
+            ("/proc/thread-self/fd/0//a/../b/", 0, "a/../b/"),
+            ("/dev/fd/12/.", 12, "."),
+        ] {
+            assert_eq!(through(path), Some((number, rest.to_owned())), "{path}");
+        }
+        for path in [
+            "/proc/self/fd/7",
+            "/proc/self/fd/7/",
+            "/proc/self/fd/-100/a",
+            "/proc/self/fd/+7/a",
+            "/proc/self/fd/07/a",
+            "/proc/self/fd//a",
+            "/proc/self/fd/4294967196/a",
+            "/proc/1/fd/7/a",
+            "proc/self/fd/7/a",
+            "/proc/self/../self/fd/7/a",
+            "/proc/self/fdinfo/7/a",
+            "",
+        ] {
+            assert_eq!(through(path), None, "{path}");
+        }
+    }
 }

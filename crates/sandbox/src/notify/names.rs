@@ -77,6 +77,11 @@ impl Names {
         self
     }
 
+    /// As [`Self::hold`], for several.
+    pub(crate) fn hold_all(&mut self, paths: Vec<PathBuf>) {
+        self.held.extend(paths);
+    }
+
     /// Whether every name may be at a path. A workspace inside of a free place is not free.
     pub(super) fn is_free(&self, path: &[u8]) -> bool {
         let free = deepest(&self.free, path);

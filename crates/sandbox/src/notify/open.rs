@@ -84,8 +84,7 @@ impl Supervisor {
         flags: OFlags,
         mode: u32,
     ) -> Result<Done, Stop> {
-        let mut path = caller.text(path)?;
-        let mut anchor = caller.anchor(descriptor, &path)?;
+        let (mut anchor, mut path) = caller.start(descriptor, caller.text(path)?)?;
         let makes = flags.intersects(OFlags::CREATE | OFlags::TMPFILE);
         let umask = if makes { self.umask(caller)? } else { Mode::empty() };
         caller.is_there()?;
@@ -103,6 +102,17 @@ impl Supervisor {
             }
             if place.name.is_empty() || (place.slash && asked.makes()) {
                 return Err(Errno::ISDIR.into());
+            }
+            // Most files that are to be made are not there.
+            let mut checked = false;
+            if asked.makes() && self.check(&place, Deed::Write).is_ok() {
+                match self.make_checked(&place, asked) {
+                    Err(Stop::Error(Errno::EXIST)) if asked.only_makes() => {
+                        return Err(Errno::EXIST.into());
+                    }
+                    Err(Stop::Error(Errno::EXIST | Errno::LOOP)) => checked = true,
+                    made => return made,
+                }
             }
             let found = match statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(Errno::NOENT) if asked.makes() => match self.make(&place, asked) {
@@ -137,7 +147,7 @@ impl Supervisor {
                 _ if place.slash => return Err(Errno::NOTDIR.into()),
                 _ => {}
             }
-            if asked.changes() {
+            if asked.changes() && !checked {
                 self.check(&place, Deed::Write)?;
             }
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -167,6 +177,11 @@ impl Supervisor {
     /// Makes a file that is not there.
     fn make(&mut self, place: &Place, asked: Asked) -> Result<Done, Stop> {
         self.check(place, Deed::Write)?;
+        self.make_checked(place, asked)
+    }
+
+    /// Makes a file that may be made.
+    fn make_checked(&mut self, place: &Place, asked: Asked) -> Result<Done, Stop> {
         // A new file never makes anybody wait.
         let flags = asked.existing() - (OFlags::NONBLOCK - asked.flags);
         let flags = flags | OFlags::CREATE | OFlags::EXCL;

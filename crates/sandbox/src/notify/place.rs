@@ -46,7 +46,7 @@ impl Place {
         // Links of `/proc` into other processes are never a part of a path.
         let parent = openat2(anchor, above, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
         let is_proc = is_proc(&parent)?;
-        let path = real_path(own, &parent)?;
+        let path = real_path_of_folder(own, &parent)?;
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         Ok(Self { parent, path, name, slash, is_proc })
     }
@@ -79,6 +79,16 @@ pub(super) fn is_proc(file: impl AsFd) -> Result<bool, Errno> {
 pub(super) fn real_path(own: BorrowedFd<'_>, file: impl AsFd) -> Result<Vec<u8>, Stop> {
     let number = file.as_fd().as_raw_fd().to_string();
     let path = readlinkat(own, number, Vec::new())?.into_bytes();
+    if path.first() == Some(&b'/') { Ok(path) } else { Err(Errno::ACCESS.into()) }
+}
+
+/// As [`real_path`], for a folder: to go there and ask is quicker. The thread has a directory of its own, which
+/// means nothing to it.
+fn real_path_of_folder(own: BorrowedFd<'_>, folder: &OwnedFd) -> Result<Vec<u8>, Stop> {
+    if rustix::process::fchdir(folder).is_err() {
+        return real_path(own, folder);
+    }
+    let path = rustix::process::getcwd(Vec::new())?.into_bytes();
     if path.first() == Some(&b'/') { Ok(path) } else { Err(Errno::ACCESS.into()) }
 }
 

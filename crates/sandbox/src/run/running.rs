@@ -31,6 +31,7 @@ pub struct Running {
     mask: Mask,
     relay: Option<Relay>,
     listener: Option<OwnedFd>,
+    models: Option<OwnedFd>,
     until: Option<Instant>,
     applied: Applied,
     denials: Vec<Denial>,
@@ -77,6 +78,7 @@ impl Running {
             mask,
             relay: None,
             listener: None,
+            models: None,
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             applied,
             denials: Vec::new(),
@@ -84,13 +86,14 @@ impl Running {
             left,
         };
         // They were sent before the program was started.
-        let wanted = usize::from(set.terminals.contains(&true)) + usize::from(set.proxy.is_some());
-        for _ in 0..wanted {
+        let wanted = [set.terminals.contains(&true), set.proxy.is_some(), set.models.is_some()];
+        for _ in wanted.iter().filter(|wanted| **wanted) {
             match relay::receive(running.life.as_fd()) {
                 Some((child::TERMINAL, fd)) => {
                     running.relay = Some(Relay::new(fd, set.terminals));
                 }
                 Some((child::LISTENER, fd)) => running.listener = Some(fd),
+                Some((child::MODELS, fd)) => running.models = Some(fd),
                 _ => return Err(SandboxError::Ended),
             }
         }
@@ -107,6 +110,12 @@ impl Running {
     #[must_use]
     pub fn take_listener(&mut self) -> Option<TcpListener> {
         self.listener.take().map(TcpListener::from)
+    }
+
+    /// The socket that listens inside for the proxy of model APIs, where there is to be one.
+    #[must_use]
+    pub fn take_models(&mut self) -> Option<TcpListener> {
+        self.models.take().map(TcpListener::from)
     }
 
     /// Waits for the end. Signals that reach this thread meanwhile reach the program, and where there is
@@ -137,7 +146,7 @@ impl Running {
         mut self,
         mut tell: impl FnMut(&Denial),
     ) -> Result<(Ended, Remains), SandboxError> {
-        self.listener = None;
+        (self.listener, self.models) = (None, None);
         let ended = self.watch(&mut tell);
         let remains = Remains {
             process: self.process,

@@ -1,6 +1,6 @@
 //! The fork, and what is heard from the other side before the program runs.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -8,12 +8,12 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 use rustix::process::{WaitId, WaitIdOptions};
 
-use super::group::Group;
 use super::{PASSED, available};
 use crate::child::{self, Ends, Set};
 use crate::error::{Failure, SandboxError, Step};
 use crate::spec::Layer;
 use crate::sys::{self, Mask, Side};
+use crate::view::Guarded;
 
 /// A program that runs.
 pub(super) struct Started {
@@ -24,12 +24,12 @@ pub(super) struct Started {
 }
 
 /// Forks and waits until the program runs, or hears why it does not. `leave` is asked while the other side
-/// sets everything up, and the program is started only if it gives leave.
-pub(super) fn start<E: From<SandboxError>>(
+/// sets everything up, and the program is started only if it gives leave. It gets the number of the other
+/// side's process, and a way to tell it what was found in the workspace.
+pub(super) fn start(
     set: &mut Set,
-    group: &mut Option<Group>,
-    leave: impl FnOnce() -> Result<(), E>,
-) -> Result<Started, E> {
+    leave: impl FnOnce(i32, BorrowedFd<'_>) -> Result<Vec<Guarded>, SandboxError>,
+) -> Result<Started, SandboxError> {
     let failed = |errno| SandboxError::Step { step: Step::Prepare, subject: None, errno };
     let (report, far_report) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
     let (life, far_life) = rustix::net::socketpair(
@@ -39,24 +39,32 @@ pub(super) fn start<E: From<SandboxError>>(
         None,
     )
     .map_err(failed)?;
+    let (found, far_found) = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(failed)?;
     let mut kept = PASSED.to_vec();
     kept.push(libc::SIGCHLD);
     let mask = sys::block(&kept).map_err(failed)?;
     let signals = sys::signal_fd(&PASSED).map_err(failed);
-    let started = signals.map_err(E::from).and_then(|signals| {
+    let started = signals.and_then(|signals| {
         let side = fork(set).map_err(|errno| no_process(set, errno))?;
         match side {
             Side::Child => {
                 // Only the other side holds these, so that its end is seen.
-                drop((report, life, signals));
-                child::main(set, Ends { report: far_report, life: far_life })
+                drop((report, life, found, signals));
+                child::main(set, Ends { report: far_report, life: far_life, found: far_found })
             }
             Side::Parent { process, pid } => {
-                drop((far_report, far_life));
-                // Before the program is started: what it starts is in the same group then.
-                *group = group.take().filter(|group| group.take(pid));
-                let life = match leave() {
-                    Ok(()) => {
+                drop((far_report, far_life, far_found));
+                let given = leave(pid, found.as_fd());
+                drop(found);
+                let life = match given {
+                    Ok(guarded) => {
+                        set.guarded = guarded;
                         let _ = rustix::net::send(&life, &[child::GO], SendFlags::NOSIGNAL);
                         life
                     }
@@ -73,10 +81,10 @@ pub(super) fn start<E: From<SandboxError>>(
                         drop(life);
                         let id = WaitId::PidFd(process.as_fd());
                         let _ = rustix::process::waitid(id, WaitIdOptions::EXITED);
-                        Err(E::from(match heard {
+                        Err(match heard {
                             Ok(Some(failure)) => explain(set, failure),
                             _ => SandboxError::Ended,
-                        }))
+                        })
                     }
                 }
             }
@@ -90,13 +98,13 @@ pub(super) fn start<E: From<SandboxError>>(
 
 #[expect(unsafe_code, reason = "the child calls only `child::main`")]
 fn fork(set: &Set) -> Result<Side, Errno> {
+    // The network comes later: it takes longest, and can be made aside.
     let namespaces = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWUTS
-        | libc::CLONE_NEWCGROUP
-        | libc::CLONE_NEWNET;
+        | libc::CLONE_NEWCGROUP;
     let namespaces = if set.plan.is_some() { namespaces } else { 0 };
     if has_other_threads() {
         // SAFETY: the child allocates, and takes no other lock.
@@ -146,8 +154,10 @@ fn explain(set: &Set, failure: Failure) -> SandboxError {
     let index = index as usize;
     let plan = set.plan.as_ref();
     let refused = matches!(errno, Errno::PERM | Errno::ACCESS);
-    let first = matches!(step, Step::Map | Step::Loopback | Step::Private | Step::Root);
-    if plan.is_some() && refused && first {
+    let first = matches!(step, Step::Map | Step::Network | Step::Private | Step::Root);
+    // There may be no room for one more network.
+    let full = step == Step::Network && matches!(errno, Errno::NOSPC | Errno::USERS);
+    if plan.is_some() && (refused && first || full) {
         return unavailable(Layer::Namespaces, available::why_no_namespaces(errno));
     }
     if step == Step::Proc && refused {
@@ -167,13 +177,13 @@ fn explain(set: &Set, failure: Failure) -> SandboxError {
         (Step::Source | Step::Mount, Some(plan)) => {
             plan.mounts.get(index).map(|mount| format!("/{}", words(&mount.target)))
         }
-        (Step::Names, Some(plan)) => {
-            plan.guarded.get(index).map(|guarded| format!("/{}", words(&guarded.path)))
+        (Step::Names, Some(_)) => {
+            set.guarded.get(index).map(|guarded| format!("/{}", words(&guarded.path)))
         }
         (Step::Landlock, Some(plan)) => plan.rules.get(index).map(|(path, _)| words(path)),
         (Step::Folder, Some(plan)) => {
             let folders = plan.folders.iter().map(|(path, _)| path);
-            let mut all = folders.chain(plan.files.iter().map(|(path, _)| path));
+            let mut all = folders.chain(&plan.files);
             all.nth(index).map(|path| format!("/{}", words(path)))
         }
         (Step::Directory, plan) => Some(words(plan.map_or(&set.directory, |plan| &plan.directory))),

@@ -29,7 +29,8 @@ pub struct Explained {
 /// # Errors
 /// When the confinement itself cannot be worked out.
 pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
-    let view = View::new(spec)?;
+    let mut view = View::new(spec)?;
+    view.find_guarded(spec)?;
     let real = as_far_as_there(path);
     let hidden = |one: &PathBuf| real.starts_with(one.canonicalize().as_ref().unwrap_or(one));
     let told = |read: bool, write: bool, why: &str, allow: Option<String>| {
@@ -42,8 +43,12 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
     if spec.hidden.iter().any(hidden) {
         return told(false, false, "it is wardkeep's own state, which is never shown", None);
     }
-    if view.copies.contains_key(&real) {
+    if view.copies.contains(&real) {
         return told(true, false, "a copy of this setting of the machine is shown", None);
+    }
+    if view.stand_ins.contains_key(&real) {
+        let why = "a copy is shown that may be written; of that only what does no harm is kept";
+        return told(true, true, why, None);
     }
     let Some((above, entry)) = view.covering(&real) else {
         let why = "nothing shows it: what is not named by the profile is not there";

@@ -24,7 +24,7 @@ const MOST_LINKS: usize = 40;
 
 impl View {
     /// Walks everything that may be written.
-    pub(super) fn find_guarded(&mut self, spec: &Spec) -> Result<(), SandboxError> {
+    pub(crate) fn find_guarded(&mut self, spec: &Spec) -> Result<(), SandboxError> {
         let written =
             self.entries.iter().filter(|(_, one)| one.shown == Shown::Write && one.folder);
         let written: Vec<PathBuf> = written.map(|(path, _)| path.clone()).collect();
@@ -139,7 +139,7 @@ fn joined(root: &Path, name: &[u8]) -> PathBuf {
 fn trace(path: &Path) -> Option<(Vec<PathBuf>, PathBuf)> {
     let mut links = Vec::new();
     let mut real = PathBuf::from("/");
-    let mut left: Vec<PathBuf> = parts(path).collect();
+    let mut left: Vec<PathBuf> = parts(path).map(PathBuf::from).collect();
     left.reverse();
     while let Some(part) = left.pop() {
         if part.as_os_str() == ".." {
@@ -158,7 +158,7 @@ fn trace(path: &Path) -> Option<(Vec<PathBuf>, PathBuf)> {
         if target.is_absolute() {
             real = PathBuf::from("/");
         }
-        let mut more: Vec<PathBuf> = parts(&target).collect();
+        let mut more: Vec<PathBuf> = parts(&target).map(PathBuf::from).collect();
         more.reverse();
         left.extend(more);
     }

@@ -1,6 +1,6 @@
 //! The view as a list of calls, ready for a process that may not allocate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,13 @@ use crate::sys::{NO_DEV, NO_EXEC, NO_SUID, READ_ONLY};
 pub(crate) struct Plan {
     /// Folders, from the root on, with their modes.
     pub(crate) folders: Vec<(CString, u32)>,
-    /// Files, with what they hold.
-    pub(crate) files: Vec<(CString, Vec<u8>)>,
+    /// Empty files.
+    pub(crate) files: Vec<CString>,
+    /// Files that are copied: from where in the old root, and to where in the new.
+    pub(crate) copies: Vec<(CString, CString)>,
     /// Links: what they say, and where they are.
     pub(crate) links: Vec<(CString, CString)>,
     pub(crate) mounts: Vec<Mount>,
-    pub(crate) guarded: Vec<Guarded>,
     /// Landlock rules, by absolute path inside.
     pub(crate) rules: Vec<(CString, Access)>,
     /// Where the program starts.
@@ -52,12 +53,11 @@ pub(crate) enum Source {
 pub(crate) struct Guarded {
     pub(crate) path: CString,
     pub(crate) held: Held,
-    /// The empty file that it is shown as.
-    pub(crate) empty: Option<CString>,
 }
 
 /// How it is held.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Held {
     /// It cannot be moved away.
     Pinned,
@@ -71,8 +71,15 @@ pub(crate) enum Held {
     EmptyFolder,
 }
 
+impl Held {
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        let all = [Self::Pinned, Self::Link, Self::ReadOnly, Self::EmptyFile, Self::EmptyFolder];
+        all.into_iter().find(|held| *held as u8 == byte)
+    }
+}
+
 /// The empty files and the empty folder that masks are made of.
-const EMPTY_FILES: &str = "/run/wardkeep/masked";
+pub(crate) const EMPTY_FILES: &str = "/run/wardkeep/masked";
 pub(crate) const EMPTY_FOLDER: &str = "/run/wardkeep/nothing";
 /// Says that a process is confined, where no process can take it away.
 pub(crate) const MARK: &str = "/run/wardkeep/confined";
@@ -81,18 +88,20 @@ impl View {
     /// Lists the calls.
     pub(crate) fn plan(&self) -> Result<Plan, SandboxError> {
         let mut folders: BTreeMap<PathBuf, u32> = BTreeMap::new();
-        let mut files: BTreeMap<PathBuf, &[u8]> = BTreeMap::new();
-        let own = ["/proc", "/dev", "/dev/pts", OWN_FOLDER, EMPTY_FOLDER, "/home", "/root", "/var"];
+        let mut files: BTreeSet<PathBuf> = BTreeSet::new();
+        let mut copies = Vec::new();
+        let own =
+            ["/proc", "/dev", "/dev/pts", EMPTY_FILES, EMPTY_FOLDER, "/home", "/root", "/var"];
         for path in own {
             with_ancestors(Path::new(path), &mut folders);
         }
-        files.insert(MARK.into(), b"");
+        files.insert(MARK.into());
         let mut masks = Masks::default();
-        for (path, content) in self.copies.iter().filter(|(path, _)| !self.beneath(path)) {
+        for path in self.copies.iter().filter(|path| !self.beneath(path)) {
             if let Some(above) = path.parent() {
                 with_ancestors(above, &mut folders);
             }
-            files.insert(path.clone(), content);
+            copies.push((absolute(path)?, relative(path)?));
         }
         let mut mounts = Vec::new();
         let mut rules = vec![
@@ -117,10 +126,11 @@ impl View {
                         if entry.shown == Shown::Scratch { 0o1777 } else { 0o755 },
                     );
                 } else {
-                    files.insert(path.clone(), b"");
+                    files.insert(path.clone());
                 }
             }
-            mounts.push(mount_of(path, *entry, &mut masks)?);
+            let source = self.stand_ins.get(path).unwrap_or(path);
+            mounts.push(mount_of(path, source, *entry, &mut masks)?);
             // What lies there may be read, or is a device, by the rules above.
             if entry.shown == Shown::Device
                 || (entry.shown == Shown::Read && path.starts_with("/etc"))
@@ -131,7 +141,7 @@ impl View {
                 .extend(access_of(*entry).map(|access| Ok((absolute(path)?, access))).transpose()?);
         }
         // Links lead to some of them.
-        for path in self.copies.keys().filter(|path| !path.starts_with("/etc")) {
+        for path in self.copies.iter().filter(|path| !path.starts_with("/etc")) {
             rules.push((absolute(path)?, Access::Read));
         }
         let mut links = vec![
@@ -147,27 +157,19 @@ impl View {
             }
             links.push((absolute(target)?, relative(path)?));
         }
-        let mut guarded = self.guarded()?;
-        for one in guarded.iter_mut().filter(|one| one.held == Held::EmptyFile) {
-            one.empty = Some(masks.next(format!("/{}", one.path.to_string_lossy()))?);
-        }
         for (path, _) in &masks.files {
             let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-            with_ancestors(path.parent().unwrap_or(path), &mut folders);
-            files.insert(path.to_owned(), b"");
+            files.insert(path.to_owned());
         }
         // A link stands where otherwise a folder would be made.
         folders.retain(|path, _| !self.links.contains_key(path) && path.parent().is_some());
         let folders = folders.iter().map(|(path, mode)| Ok((relative(path)?, *mode)));
         Ok(Plan {
             folders: folders.collect::<Result<_, SandboxError>>()?,
-            files: files
-                .into_iter()
-                .map(|(path, content)| Ok((relative(&path)?, content.to_vec())))
-                .collect::<Result<_, SandboxError>>()?,
+            files: files.iter().map(|path| relative(path)).collect::<Result<_, _>>()?,
+            copies,
             links,
             mounts,
-            guarded,
             rules,
             directory: absolute(&self.directory)?,
             masked: masks.files,
@@ -184,7 +186,7 @@ impl View {
 
     /// The guarded names, each before those below it, and the folders that make up such a name before
     /// it: who could move `.git` away could put another in its place.
-    fn guarded(&self) -> Result<Vec<Guarded>, SandboxError> {
+    pub(crate) fn guarded(&self) -> Result<Vec<Guarded>, SandboxError> {
         let mut held: BTreeMap<PathBuf, Held> = BTreeMap::new();
         for (root, walked) in &self.guarded {
             for found in &walked.found {
@@ -219,8 +221,7 @@ impl View {
         held.extend(self.pinned.iter().map(|path| (path.clone(), Held::Link)));
         held.extend(self.sockets.iter().map(|path| (path.clone(), Held::EmptyFile)));
         let all = held.iter().filter(|(path, _)| !self.entries.contains_key(*path));
-        all.map(|(path, held)| Ok(Guarded { path: relative(path)?, held: *held, empty: None }))
-            .collect()
+        all.map(|(path, held)| Ok(Guarded { path: relative(path)?, held: *held })).collect()
     }
 
     /// Paths with a kind of mount, in words.
@@ -248,7 +249,7 @@ impl View {
         }
         masked.extend(self.sockets.iter().map(|path| path.display().to_string()));
         let mut read = self.shown(Shown::Read);
-        read.extend(self.copies.keys().map(|path| path.display().to_string()));
+        read.extend(self.copies.iter().map(|path| path.display().to_string()));
         [read, written, masked, read_only, self.shown(Shown::Socket)]
     }
 
@@ -264,8 +265,12 @@ impl View {
                 _ => {}
             }
         }
-        let held = self.led_to.keys().chain(&self.pinned);
-        held.fold(names, |names, path| names.hold(path))
+        self.held().fold(names, |names, path| names.hold(path))
+    }
+
+    /// What must not come into being since a guarded name leads to it, and the links on the way.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &Path> {
+        self.led_to.keys().chain(&self.pinned).map(PathBuf::as_path)
     }
 
     /// The workspace's real path.
@@ -280,11 +285,13 @@ impl View {
             let access = match entry.shown {
                 // What is shared with everybody is no scratch.
                 Shown::Scratch => None,
+                // Nothing can stand for another file here.
+                _ if self.stand_ins.contains_key(path) => Some(Access::Read),
                 _ => access_of(*entry),
             };
             rules.extend(access.map(|access| Ok((absolute(path)?, access))).transpose()?);
         }
-        for path in self.copies.keys() {
+        for path in &self.copies {
             rules.push((absolute(path)?, Access::Read));
         }
         for name in ["cpuinfo", "meminfo", "stat", "version", "filesystems", "uptime", "loadavg"] {
@@ -321,9 +328,14 @@ fn with_ancestors(path: &Path, folders: &mut BTreeMap<PathBuf, u32>) {
     }
 }
 
-fn mount_of(path: &Path, entry: Entry, masks: &mut Masks) -> Result<Mount, SandboxError> {
+fn mount_of(
+    path: &Path,
+    source: &Path,
+    entry: Entry,
+    masks: &mut Masks,
+) -> Result<Mount, SandboxError> {
     let target = relative(path)?;
-    let old = || Ok::<_, SandboxError>(Source::Old(absolute(path)?));
+    let old = || Ok::<_, SandboxError>(Source::Old(absolute(source)?));
     let (source, attributes) = match entry.shown {
         Shown::Read => (old()?, READ_ONLY | NO_SUID | NO_DEV),
         Shown::Write => (old()?, NO_SUID | NO_DEV),

@@ -286,3 +286,27 @@ fn the_attacks_are_real() {
         assert!(works(name), "{name}");
     }
 }
+
+/// A file that steers the program is written as a copy, and stays as it is.
+#[test]
+fn a_copy_stands_for_a_file_and_nothing_reaches_the_file() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let (file, copy) = (lab.at("home/.claude.json"), lab.at("outside/copy"));
+        let before = "{\"numStartups\":1}";
+        fs::write(&file, before).unwrap();
+        fs::write(&copy, before).unwrap();
+        lab.give();
+        let both = format!("{}={}", file.display(), copy.display());
+        let script = r#"grep -q numStartups $H/.claude.json || exit 9
+            echo '{"mcpServers":{"x":{"command":"EVIL"}}}' > $H/.claude.json || exit 8
+            mv $H/.claude.json $H/x; rm -f $H/.claude.json; ln -sf /tmp/x $H/.claude.json
+            echo EVIL > new; mv -T new $H/.claude.json; echo EVIL > $OUT/copy2
+            exit 0"#;
+        let (code, out) = lab.run_with(script, &[("WARDKEEP_TEST_PRIVATE", &both)]);
+        assert_eq!(code, 0, "as {uid}: {out}");
+        assert_eq!(fs::read_to_string(file).unwrap(), before, "as {uid}");
+        assert!(fs::read_to_string(copy).unwrap().contains("EVIL"), "as {uid}");
+        assert!(!lab.at("outside/copy2").exists());
+    }
+}

@@ -171,6 +171,10 @@ fn stage() {
     spec.protect
         .extend(patterns.iter().flat_map(|all| all.split(',')).map(|one| one.parse().unwrap()));
     spec.write.extend(variable("WARDKEEP_TEST_WRITE").map(PathBuf::from));
+    spec.read.extend(variable("WARDKEEP_TEST_READ").map(PathBuf::from));
+    let private = variable("WARDKEEP_TEST_PRIVATE");
+    let private = private.iter().filter_map(|both| both.split_once('='));
+    spec.private.extend(private.map(|(seen, copy)| (seen.into(), copy.into())));
     spec.limits.scratch = variable("WARDKEEP_TEST_SCRATCH").map(|size| size.parse().unwrap());
     if let Some(victim) = variable("VICTIM") {
         spec.environment.push(("VICTIM".into(), victim.into()));

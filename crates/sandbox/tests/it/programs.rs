@@ -1,8 +1,10 @@
 //! Ordinary programs do their work inside.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::lab::{Lab, skipped, users};
+use crate::lab::{Lab, is_root, skipped, users};
 
 fn works(needs: &[&str], script: &str) {
     for need in needs {
@@ -78,6 +80,89 @@ fn a_compiler() {
     );
 }
 
+/// What a program prints, without the line's end.
+fn told(program: &str, arguments: &[&str]) -> Option<String> {
+    let told = Command::new(program).args(arguments).output().ok()?;
+    told.status.success().then(|| String::from_utf8_lossy(&told.stdout).trim().to_owned())
+}
+
+#[test]
+fn cargo() {
+    let Some(tools) = told("rustc", &["--print", "sysroot"]).map(PathBuf::from) else {
+        return skipped("needs cargo");
+    };
+    let everybody = |folder: &Path| {
+        folder.metadata().is_ok_and(|data| data.permissions().mode() & 0o005 == 0o005)
+    };
+    for uid in users() {
+        if is_root() && uid != 0 && !tools.ancestors().all(everybody) {
+            skipped("needs a Rust toolchain that every user may read");
+            continue;
+        }
+        let lab = Lab::new(uid);
+        std::fs::remove_dir_all(lab.at("ws/.git")).unwrap();
+        let script = format!(
+            "exec 2>&1; set -e; export PATH={tools}/bin:$PATH CARGO_HOME=/tmp/cargo
+             cargo new -q --vcs none one; cd one; echo '#[test] fn two() {{ assert_eq!(1 + 1, 2) }}' >> src/main.rs
+             cargo build -q --offline; ./target/debug/one; cargo test -q --offline; echo all-done",
+            tools = tools.display(),
+        );
+        let read = [("WARDKEEP_TEST_READ", tools.to_str().unwrap())];
+        let (code, out) = lab.run_with(&script, &read);
+        assert!(code == 0 && out.ends_with("all-done\n"), "as {uid}: {code}\n{out}");
+    }
+}
+
+#[test]
+fn pip() {
+    // The one that is found inside.
+    let python = ["/usr/local/bin/python3", "/usr/bin/python3"];
+    let python = python.into_iter().find(|one| Path::new(one).exists());
+    if python.and_then(|python| told(python, &["-m", "pip", "--version"])).is_none() {
+        return skipped("needs pip");
+    }
+    works(
+        &["python3"],
+        r#"python3 - <<'E'
+import zipfile
+with zipfile.ZipFile('one-1.0-py3-none-any.whl','w') as z:
+    z.writestr('one.py','def two(): return 2\n')
+    z.writestr('one-1.0.dist-info/METADATA','Metadata-Version: 2.1\nName: one\nVersion: 1.0\n')
+    z.writestr('one-1.0.dist-info/WHEEL','Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
+    z.writestr('one-1.0.dist-info/RECORD','')
+E
+python3 -m pip install -q --no-index --no-input --disable-pip-version-check --target lib ./one-1.0-py3-none-any.whl
+PYTHONPATH=lib python3 -c 'import one; assert one.two() == 2'"#,
+    );
+}
+
+#[test]
+fn an_editor_on_a_terminal() {
+    works(
+        &["vim", "python3"],
+        r"echo before > text; python3 - <<'E'
+import os,pty,select,time
+pid,fd=pty.fork()
+if pid==0:
+    os.environ['TERM']='xterm'
+    os.execvp('vim',['vim','-u','NONE','-n','text'])
+seen=b''; end=time.monotonic()+60
+while b'before' not in seen and time.monotonic()<end:
+    if select.select([fd],[],[],0.1)[0]: seen+=os.read(fd,65536)
+assert b'before' in seen,seen
+os.write(fd,b'Ochanged\x1b:wq\r')
+done=0; end=time.monotonic()+60
+while not done and time.monotonic()<end:
+    try:
+        if select.select([fd],[],[],0.05)[0]: os.read(fd,65536)
+    except OSError: time.sleep(0.02)
+    done,status=os.waitpid(pid,os.WNOHANG)
+assert done and status==0,(done,status)
+E
+grep -q changed text; grep -q before text",
+    );
+}
+
 #[test]
 fn tmux() {
     works(
@@ -90,4 +175,31 @@ fn tmux() {
 #[test]
 fn what_was_just_written_can_be_run() {
     works(&[], "for i in $(seq 300); do cp /bin/true x$i; ./x$i; done");
+}
+
+/// As programs without `openat` do it.
+#[test]
+fn folders_by_their_descriptors() {
+    works(
+        &["python3"],
+        r"mkdir -p d .github; python3 - <<'E'
+import os
+d=os.open('d',os.O_RDONLY|os.O_DIRECTORY)
+for way in (f'/proc/self/fd/{d}',f'/dev/fd/{d}',f'/proc/thread-self/fd/{d}'):
+    os.mkdir(way+'/sub'); open(way+'/sub/file','w').write('x'); os.rename(way+'/sub/file',way+'/file')
+    os.symlink('file',way+'/link'); os.link(way+'/file',way+'/other'); os.stat('d/other')
+    for name in ('sub','file','link','other'): (os.rmdir if name=='sub' else os.unlink)(way+'/'+name)
+w=os.open('.',os.O_RDONLY|os.O_DIRECTORY); c=os.open('.github',os.O_RDONLY|os.O_DIRECTORY)
+def refused(act,*words):
+    try: act(*words)
+    except OSError: return
+    raise SystemExit(f'through: {words}')
+for way in (f'/proc/self/fd/{w}/.mcp.json',f'/proc/self/fd/{d}/../.mcp.json',f'/proc/self/fd/{c}/workflows',
+            f'/dev/fd/{c}/../.vscode/tasks.json',f'/proc/self/fd/{w}/./AGENTS.md',f'/proc/1/fd/{d}/x',f'/proc/1/root/{os.getcwd()}/.mcp.json'):
+    refused(open,way,'w'); refused(os.mkdir,way); refused(os.symlink,'x',way)
+os.symlink(f'/proc/self/fd/{c}','l')
+for way in ('l/workflows','l/../.mcp.json'): refused(open,way,'w'); refused(os.mkdir,way)
+E
+test ! -e .mcp.json; test ! -e .github/workflows; test ! -e .vscode",
+    );
 }

@@ -321,6 +321,11 @@ impl Run<'_> {
             self.see(Act::RunAssembled, at);
         } else if holds.any(Holds::INPUT) && is_code(call) {
             self.see(Act::RunInput, at);
+        } else if let Expr::Member(_, name) = &call.callee
+            && name.starts_with("runIn")
+        {
+            // Nobody compiles what is known when it is written.
+            self.see(Act::RunAssembled, at);
         }
     }
 

@@ -264,6 +264,22 @@ impl Judge<'_> {
         });
         let fixed = url.as_deref().and_then(host).is_some()
             && url.as_deref().is_none_or(|url| trust(url) != Trust::Known);
+        // A key that its documents do not name, to a host that they do not name.
+        let secret = self
+            .variables
+            .iter()
+            .find(|name| !self.declared.contains(&name.to_lowercase()))
+            .filter(|_| holds.any(Holds::TOKEN));
+        if fixed
+            && !declared
+            && matches!(place.role, Role::Script | Role::Hook)
+            && let Some(secret) = secret
+        {
+            let reason = format!("{secret} goes to {to}, and its documents say nothing of either");
+            // Where nothing is declared at all, this is how most are.
+            let verdict = if self.tools.is_some() { Verdict::Ask } else { Verdict::Allow };
+            self.find(place, "declared.less", verdict, at.clone(), reason);
+        }
         if fixed
             && !declared
             && (holds.all(Holds::FILE | Holds::TOKEN) || holds.all(Holds::FILE | Holds::SEARCHED))
@@ -336,6 +352,7 @@ impl Judge<'_> {
                 Verdict::Ask
             }
             shell::OTHERS_KEY => Verdict::Deny,
+            "a hook of git" if name == shell::GIT_SETTING => Verdict::Ask,
             "who may become root" | "what every program loads" | "what every Python loads" => {
                 Verdict::Ask
             }

@@ -64,6 +64,16 @@ impl Judge<'_> {
                 .get(..line.floor_char_boundary(2000.min(line.len())))
                 .unwrap_or_default()
                 .to_ascii_lowercase();
+            // Marks that these shells drop, and texts that are put together.
+            let folded = if folded.contains(['^', '`', '+']) {
+                folded
+                    .replace(['^', '`'], "")
+                    .replace("'+'", "")
+                    .replace("\"+\"", "")
+                    .replace("' + '", "")
+            } else {
+                folded
+            };
             if !["iex", "invoke-expression", "-enc", "mshta", "certutil", "regsvr32", "bitsadmin"]
                 .iter()
                 .any(|word| folded.contains(word))

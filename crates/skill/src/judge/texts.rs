@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::super::kind::Language;
+use super::super::kind::{Language, extension};
 use super::super::lexicon::{Says, says};
 use super::super::markdown::{self, Block, BlockKind, Document};
 use super::super::places::{is_drop, secret_name};
-use super::super::{code, front, prose, shell};
+use super::super::{code, front, other, prose, shell};
 use super::{File, Judge, Place, Role};
 use crate::verdict::Verdict;
 
@@ -21,11 +21,19 @@ impl Judge<'_> {
             match file.language {
                 Language::Markdown => self.document(&place),
                 Language::Shell => self.script(&place, &recipes(file.path, &file.text), 0),
+                Language::Python | Language::JavaScript | Language::TypeScript => {
+                    self.written_code(&place);
+                }
                 Language::Json => self.json(&place),
                 Language::Settings => self.settings(&place),
                 Language::Markup => {
                     self.page(&place);
                     self.plain(&place);
+                }
+                Language::Plain if other::reads(&extension(file.path)) => {
+                    let place = Place { role: script_role(place.role), ..place };
+                    self.chain(&place, other::read(&file.text), file.language, 0);
+                    self.lines(&place);
                 }
                 Language::Plain => self.plain(&place),
                 _ => {}
@@ -102,6 +110,7 @@ impl Judge<'_> {
                 for (code, at) in &block.codes {
                     if code.len() > 12
                         && (code.contains('|')
+                            || code.contains("://")
                             || code.contains("$(")
                             || code.contains("<(")
                             || code.contains("/dev/tcp"))
@@ -151,6 +160,9 @@ impl Judge<'_> {
                 self.smuggled(place, text);
             }
             "powershell" | "ps1" | "bat" | "cmd" => {}
+            "ruby" | "rb" | "perl" | "pl" | "php" | "lua" => {
+                self.chain(place, other::read(text), Language::Plain, 0);
+            }
             _ => {
                 if ["curl", "wget", "bash", "base64", "nc ", "python", "eval", "| sh"]
                     .iter()
@@ -202,6 +214,32 @@ impl Judge<'_> {
         }
     }
 
+    /// Code in a text, to be written somewhere, that would decode and run something.
+    fn written_code(&mut self, place: &Place<'_>) {
+        let marks = [
+            "exec(base64.b64decode(",
+            "exec(b64decode(",
+            "exec(zlib.decompress(",
+            "eval(atob(",
+            "exec(__import__(",
+        ];
+        let mut start = 0;
+        for line in place.source.split_inclusive('\n') {
+            let found = marks.iter().find_map(|mark| line.find(mark));
+            if let Some(at) = found
+                && line[..at].contains(['"', '\''])
+                && !["pattern", "regex", "re.", "r'", "r\"", "assert", "#"]
+                    .iter()
+                    .any(|word| line.contains(word))
+            {
+                let range = start + at..start + line.trim_end().len().max(at);
+                let reason = "a text holds code that decodes something and runs it".to_owned();
+                self.find(place, "run.decoded", Verdict::Ask, range, reason);
+            }
+            start += line.len();
+        }
+    }
+
     /// Scripts inside a page.
     fn page(&mut self, place: &Place<'_>) {
         let lower = place.source.to_ascii_lowercase();
@@ -211,7 +249,17 @@ impl Judge<'_> {
             let start = at + found + open + 1;
             let end = lower[start..].find("</script").map_or(lower.len(), |length| start + length);
             let inner = Place { base: start, ..place.clone() };
-            self.snippet(&inner, Language::JavaScript, &place.source[start..end]);
+            let script = &place.source[start..end];
+            self.snippet(&inner, Language::JavaScript, script);
+            if saves_program(script) {
+                self.find(
+                    &inner,
+                    "lure.program",
+                    Verdict::Ask,
+                    0..script.len().min(80),
+                    "the page makes a program and has it saved".to_owned(),
+                );
+            }
             at = end;
         }
     }
@@ -307,8 +355,56 @@ fn warned(document: &Document, index: usize, block: &Block) -> bool {
         || before.is_some_and(|before| says(&before.text.to_lowercase()).any(Says::WARNS))
 }
 
-/// The commands of a recipe for containers, where the file is one; places stay.
+/// Code of other languages lies among what is only read, by its name.
+fn script_role(role: Role) -> Role {
+    if role == Role::Reference { Role::Script } else { role }
+}
+
+/// Whether a page makes a file out of its own text and has it saved under the name of a program.
+fn saves_program(script: &str) -> bool {
+    let makes = script.contains("new Blob(") || script.contains("createObjectURL");
+    let saves = script.contains(".download") || script.contains("msSaveBlob");
+    let ends = [
+        ".exe",
+        ".msi",
+        ".scr",
+        ".bat",
+        ".cmd",
+        ".ps1",
+        ".dmg",
+        ".pkg",
+        ".iso",
+        ".hta",
+        ".vbs",
+        ".lnk",
+        ".jar",
+        ".apk",
+        ".appimage",
+    ];
+    makes && saves && {
+        let lower = script.to_ascii_lowercase();
+        ends.iter()
+            .any(|end| lower.contains(&format!("{end}\"")) || lower.contains(&format!("{end}'")))
+    }
+}
+
+/// The commands of a recipe for containers or for make, where the file is one; places stay.
 fn recipes<'t>(path: &str, text: &'t str) -> Cow<'t, str> {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    if matches!(name.as_str(), "makefile" | "gnumakefile") {
+        let lines = text.split_inclusive('\n').map(|line| match line.strip_prefix('\t') {
+            Some(recipe) => {
+                let bare = recipe.trim_start_matches(['@', '-', '+']);
+                let pad = " ".repeat(1 + recipe.len() - bare.len());
+                format!("{pad}{}", bare.replace("$$", " $"))
+            }
+            // What is no recipe is no command.
+            None => {
+                format!("#{}", line.get(1..).filter(|_| line.is_char_boundary(1)).unwrap_or("\n"))
+            }
+        });
+        return Cow::Owned(lines.collect());
+    }
     if !path.rsplit('/').next().is_some_and(|name| name.to_ascii_lowercase().contains("dockerfile"))
     {
         return Cow::Borrowed(text);

@@ -2,7 +2,8 @@
 
 use wardkeep_detect::shell::{Command, Opaque, RedirectionKind, Word};
 
-use super::super::facts::Act;
+use super::super::facts::{Act, Holds};
+use super::super::places::{Trust, trust};
 use super::{Reader, bare, is_fetcher, is_interpreter, is_shell, last_part};
 
 impl Reader<'_> {
@@ -71,6 +72,21 @@ impl Reader<'_> {
             if built {
                 self.see(Act::RunAssembled, command);
             }
+        }
+        if let Some(text) = other_inline(command, program) {
+            let acts: Vec<Act> =
+                super::super::other::read(&text).into_iter().map(|seen| seen.act).collect();
+            acts.into_iter().for_each(|act| self.see(act, command));
+        }
+        if let Some(url) = registry(command, program) {
+            self.see(Act::FetchAndRun { url: Some(url) }, command);
+        }
+        if program == "git" && steers_git(command) {
+            let what = "a hook of git";
+            self.see(
+                Act::Persist { what, name: super::GIT_SETTING.to_owned(), holds: Holds::FETCHED },
+                command,
+            );
         }
         if let Some(text) = inline(command, program) {
             self.see(Act::Inline { python: program.starts_with("python"), text }, command);
@@ -164,6 +180,64 @@ fn inline(command: &Command, program: &str) -> Option<String> {
         .iter()
         .position(|arg| arg.text.as_deref().is_some_and(|text| flags.contains(&text)))?;
     command.args.get(place + 1)?.text.clone()
+}
+
+/// Code of a language that is not parsed, among the words of its interpreter.
+fn other_inline(command: &Command, program: &str) -> Option<String> {
+    let flags: &[&str] = match program {
+        "perl" => &["-e", "-E", "-ne", "-pe", "-Me"],
+        "ruby" | "lua" => &["-e"],
+        "php" => &["-r"],
+        _ => return None,
+    };
+    let given = |arg: &Word| arg.text.as_deref().is_some_and(|text| flags.contains(&text));
+    let place = command.args.iter().position(given)?;
+    command.args.get(place + 1)?.text.clone()
+}
+
+/// Packages from a place that nobody answers for: an address, a paste, or without encryption.
+fn registry(command: &Command, program: &str) -> Option<String> {
+    let installs = matches!(
+        program,
+        "pip"
+            | "pip3"
+            | "uv"
+            | "pipx"
+            | "npm"
+            | "pnpm"
+            | "yarn"
+            | "bun"
+            | "gem"
+            | "cargo"
+            | "poetry"
+    );
+    let texts = command.args.iter().filter_map(|arg| arg.text.as_deref()).filter(|_| installs);
+    texts
+        .flat_map(|text| text.split('='))
+        .find(|text| {
+            text.contains("://")
+                && (trust(text) == Trust::Anonymous
+                    || text.starts_with("http://") && trust(text) == Trust::Unknown)
+        })
+        .map(str::to_owned)
+}
+
+/// Settings of git that run something at each use.
+fn steers_git(command: &Command) -> bool {
+    let texts: Vec<&str> = command.args.iter().filter_map(|arg| arg.text.as_deref()).collect();
+    texts.contains(&"config")
+        && texts.contains(&"--global")
+        && texts.iter().any(|text| {
+            let key = text.to_ascii_lowercase();
+            [
+                "core.hookspath",
+                "core.sshcommand",
+                "core.fsmonitor",
+                "core.gitproxy",
+                "init.templatedir",
+            ]
+            .contains(&key.as_str())
+        })
 }
 
 fn decodes(command: &Command) -> bool {

@@ -6,6 +6,21 @@ use super::super::facts::{Act, Holds};
 use super::super::places::{credential, lasting};
 use super::{OTHERS_KEY, Reader, bare, is_fetcher};
 
+/// Whether a name to be looked up begins with what a variable or a command holds.
+fn carries(raw: &str) -> bool {
+    let raw = raw.trim_matches('"');
+    raw.contains('$')
+        && raw.rsplit('.').take(2).all(|part| !part.contains(['$', ')', '}']) && !part.is_empty())
+        && raw.contains('.')
+}
+
+/// The part of such a name that is written out.
+fn domain(raw: &str) -> String {
+    let raw = raw.trim_matches('"');
+    let start = raw.rfind(['$', '}', ')']).unwrap_or(0);
+    raw[start..].split_once('.').map_or_else(String::new, |(_, rest)| rest.to_owned())
+}
+
 impl Reader<'_> {
     /// What a command's output or a word holds.
     fn holds_of(&self, index: usize) -> (Holds, Vec<&'static str>) {
@@ -127,6 +142,17 @@ impl Reader<'_> {
             && let Some(class) = what.first()
         {
             self.see(Act::ReadCredential { class }, command);
+        }
+        if matches!(program, "nslookup" | "dig" | "host" | "ping" | "drill")
+            && let Some(name) = command.args.iter().find(|arg| carries(&arg.raw))
+        {
+            // What is looked up reaches whoever answers for the name.
+            let read = self.out.iter().any(|seen| matches!(seen.act, Act::ReadCredential { .. }));
+            let url = format!("dns://{}", domain(&name.raw));
+            if read {
+                let what = vec!["a lookup of names"];
+                self.see(Act::Send { url: Some(url), holds: Holds::CREDENTIAL, what }, command);
+            }
         }
         let mut holds = Holds::NOTHING;
         let mut data = false;

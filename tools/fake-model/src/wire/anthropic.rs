@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Turn, items, model, pieces, text_of, tool_of};
+use super::{Asked, TOKENS, Turn, items, model, pieces, text_of, tool_of};
 use crate::http::{Answer, Event};
 use crate::tools::{Call, Input};
 
@@ -19,6 +19,9 @@ pub(super) fn read(body: &Value) -> Asked {
             .map(|block| text_of(&block["content"]))
             .collect(),
         form: None,
+        system: text_of(&body["system"]),
+        tokens: TOKENS,
+        number: 0,
     }
 }
 
@@ -31,9 +34,9 @@ pub(super) fn answer(asked: &Asked, turn: &Turn) -> Answer {
         ),
     };
     let message = |content: Value, stop: Value| {
-        json!({"id": "msg_fake", "type": "message", "role": "assistant", "model": asked.model,
+        json!({"id": format!("msg_fake_{}", asked.number), "type": "message", "role": "assistant", "model": asked.model,
             "content": content, "stop_reason": stop, "stop_sequence": null,
-            "usage": {"input_tokens": 10, "output_tokens": 5,
+            "usage": {"input_tokens": asked.tokens, "output_tokens": 5,
                 "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}})
     };
     if !asked.stream {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Turn, functions, items, model, pieces, text_of, text_tool_of};
+use super::{Asked, TOKENS, Turn, functions, items, model, pieces, system, text_of, text_tool_of};
 use crate::http::{Answer, Event};
 use crate::tools::{Call, Input};
 
@@ -19,11 +19,15 @@ pub(super) fn read(body: &Value) -> Asked {
             .map(|message| text_of(&message["content"]))
             .collect(),
         form: body["response_format"]["json_schema"].get("schema").cloned(),
+        system: system(body),
+        tokens: TOKENS,
+        number: 0,
     }
 }
 
 pub(super) fn answer(asked: &Asked, turn: &Turn) -> Answer {
-    let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+    let usage = json!({"prompt_tokens": asked.tokens, "completion_tokens": 5,
+        "total_tokens": asked.tokens + 5});
     let finish = match turn {
         Turn::Say(_) => "stop",
         Turn::Call(_) => "tool_calls",

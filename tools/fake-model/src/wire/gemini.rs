@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Turn, items, pieces, text_of, tool_of};
+use super::{Asked, TOKENS, Turn, items, pieces, text_of, tool_of};
 use crate::http::{Answer, Event};
 use crate::tools::Input;
 
@@ -28,6 +28,9 @@ pub(super) fn read(path: &str, body: &Value) -> Asked {
         form: schema.cloned().or_else(|| {
             (config["responseMimeType"] == "application/json").then(|| json!({"type": "object"}))
         }),
+        system: text_of(&body["systemInstruction"]["parts"]),
+        tokens: TOKENS,
+        number: 0,
     }
 }
 
@@ -55,8 +58,8 @@ pub(super) fn answer(asked: &Asked, turn: &Turn) -> Answer {
                 candidate["finishReason"] = json!("STOP");
             }
             json!({"candidates": [candidate], "modelVersion": asked.model, "responseId": "fake",
-                "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5,
-                    "totalTokenCount": 15}})
+                "usageMetadata": {"promptTokenCount": asked.tokens,
+                    "candidatesTokenCount": 5, "totalTokenCount": asked.tokens + 5}})
         })
         .collect();
     if asked.stream {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Turn, functions, items, model, text_of};
+use super::{Asked, TOKENS, Turn, functions, items, model, system, text_of};
 use crate::http::Answer;
 use crate::tools::Input;
 
@@ -16,6 +16,9 @@ pub(super) fn read(body: &Value) -> Asked {
             .map(|message| text_of(&message["content"]))
             .collect(),
         form: body.get("format").filter(|format| format.is_object()).cloned(),
+        system: system(body),
+        tokens: TOKENS,
+        number: 0,
     }
 }
 
@@ -37,9 +40,10 @@ pub(super) fn answer(asked: &Asked, turn: &Turn) -> Answer {
     };
     let ended = |mut line: Value| {
         line["done_reason"] = json!("stop");
-        for counter in ["total_duration", "load_duration", "prompt_eval_count"] {
+        for counter in ["total_duration", "load_duration"] {
             line[counter] = json!(1);
         }
+        line["prompt_eval_count"] = json!(asked.tokens);
         for counter in ["prompt_eval_duration", "eval_count", "eval_duration"] {
             line[counter] = json!(1);
         }

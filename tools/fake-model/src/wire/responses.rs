@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Turn, items, model, pieces, text_of, text_tool_of, tool_of};
+use super::{Asked, TOKENS, Turn, items, model, pieces, text_of, text_tool_of, tool_of};
 use crate::http::{Answer, Event};
 use crate::tools::{Input, Tool};
 
@@ -16,6 +16,15 @@ pub(super) fn read(body: &Value) -> Asked {
             .map(|item| text_of(&item["output"]))
             .collect(),
         form: body["text"]["format"].get("schema").cloned(),
+        system: items(&body["input"])
+            .filter(|item| item["role"] == "developer" || item["role"] == "system")
+            .map(|item| &item["content"])
+            .chain([&body["instructions"]])
+            .find(|said| !said.is_null())
+            .map(text_of)
+            .unwrap_or_default(),
+        tokens: TOKENS,
+        number: 0,
     }
 }
 
@@ -33,8 +42,8 @@ pub(super) fn answer(asked: &Asked, turn: &Turn) -> Answer {
         json!({"id": "resp_fake", "object": "response", "created_at": 0, "status": status,
             "model": asked.model, "output": output, "usage": usage})
     };
-    let usage = json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15});
+    let usage = json!({"input_tokens": asked.tokens, "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": asked.tokens + 5});
     let completed = response("completed", json!([item]), usage);
     if !asked.stream {
         return Answer::Json(200, completed);

@@ -45,6 +45,8 @@ pub(super) fn sign(context: &mut Context, yes: bool) -> Result<Exit, CliError> {
             CliError::refused(error.to_string(), "mend it with `wardkeep config edit`")
         })?;
         crate::commands::detector::check(config)?;
+        wardkeep_monitor::skills::options::check(config)
+            .map_err(|why| CliError::refused(why, "mend it with `wardkeep config edit`"))?;
     }
     if let Some(problem) = wardkeep_monitor::rules::of_files(draft.files()).problems().first() {
         // Signed, they would make every action a question.

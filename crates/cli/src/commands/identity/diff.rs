@@ -85,18 +85,24 @@ pub(super) fn propose(
     proposal(meant, changes)
 }
 
-/// What is staged: the changes, what was found in them or speaks against them, and the hash that approves
-/// exactly this, where no rule of the owner's forbids it.
-pub(crate) fn staged_lines(
-    meant: &Meant,
-) -> Result<(Vec<Shown>, Vec<String>, Option<String>), CliError> {
+/// What is staged, as a page shows it.
+pub(crate) struct StagedLines {
+    pub(crate) changes: Vec<Shown>,
+    /// What was found in them, or speaks against them.
+    pub(crate) concerns: Vec<String>,
+    /// The hash that approves exactly this, where no rule of the owner's forbids it.
+    pub(crate) hash: Option<String>,
+}
+
+/// What is staged, for the page.
+pub(crate) fn staged_lines(meant: &Meant) -> Result<StagedLines, CliError> {
     meant.place.usable()?;
     let proposal = propose(meant, &[], None)?;
     let mut lines: Vec<String> = show_concerns(&proposal.concerns).iter().map(Line::text).collect();
     lines.extend(proposal.objections.iter().map(|one| one.line().text()));
     let allowed = !proposal.changes.is_empty() && proposal.check_rules().is_ok();
     let hash = allowed.then(|| proposal.changes.hash().to_string());
-    Ok((proposal.shown, lines, hash))
+    Ok(StagedLines { changes: proposal.shown, concerns: lines, hash })
 }
 
 /// What changes mean, for people.

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wardkeep_gateway::egress::{
     Config, Inspection, Listener, Monitored, Rule, Rules, Running, Unlisted, start,
 };
-use wardkeep_monitor::daemon::Starter;
-use wardkeep_monitor::monitor::WhoBody;
+use wardkeep_monitor::daemon::{Starter, ensure_running};
+use wardkeep_monitor::monitor::{EventAnswer, WhoBody};
+use wardkeep_monitor::wire::Client;
 
-use super::super::egress::{Telling, ask, begin, failed, hex};
+use super::super::daemon::PATIENCE;
+use super::super::egress::{Telling, ask, begin_session, failed, hex, starter};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -50,10 +52,9 @@ pub(super) struct Served {
 }
 
 impl Proxy {
-    /// Begins a session of its own in the daemon.
+    /// Its session has still to begin.
     pub(super) fn new(
-        context: &mut Context,
-        state: &Path,
+        context: &Context,
         workspace: &Path,
         allow: Vec<Rule>,
         deny: Vec<Rule>,
@@ -79,8 +80,21 @@ impl Proxy {
             taint: Vec::new(),
             parents: Vec::new(),
         };
-        let starter = begin(context, state, &who)?;
+        let starter = starter(context)?;
         Ok(Self { config, who, starter, refused: Arc::default() })
+    }
+
+    /// Begins a session of its own in the daemon, which is started where it does not run.
+    pub(super) fn begin(
+        &self,
+        client: Option<Client>,
+        state: &Path,
+    ) -> Result<EventAnswer, CliError> {
+        let mut client = match client {
+            Some(client) => client,
+            None => ensure_running(state, &self.starter, PATIENCE)?.0,
+        };
+        begin_session(&mut client, &self.who)
     }
 
     /// Serves on the socket that listens inside.

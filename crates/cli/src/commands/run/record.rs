@@ -5,7 +5,7 @@ use std::path::Path;
 use wardkeep_evidence::json::{self, Value};
 use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_monitor::store::{Event, Store};
-use wardkeep_sandbox::{Applied, Denial, DenialKind, Ended, SandboxError};
+use wardkeep_sandbox::{Applied, Denial, DenialKind, Ended};
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -37,9 +37,9 @@ pub(super) fn begin(
 
 impl Record {
     /// Nothing was started.
-    pub(super) fn failed(&self, error: &SandboxError) -> Result<(), CliError> {
+    pub(super) fn failed(&self, error: &str) -> Result<(), CliError> {
         self.add(&serde_json::json!({
-            "kind": "confinement-failed", "v": 1, "error": error.to_string(),
+            "kind": "confinement-failed", "v": 1, "error": error,
         }))
     }
 

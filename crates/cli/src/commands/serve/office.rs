@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use wardkeep_evidence::bundle::StagedFile;
 use wardkeep_evidence::hash::RecordId;
@@ -31,7 +31,7 @@ use wardkeep_policy::workspace::Workspace;
 
 use crate::commands::evidence::report::configured_witnesses;
 use crate::commands::evidence::resolve::find_record;
-use crate::commands::identity::{Meant, staged_lines};
+use crate::commands::identity::{Meant, StagedLines, staged_lines};
 use crate::commands::log::summary;
 use crate::commands::md::next_step;
 use crate::context::Context;
@@ -41,6 +41,9 @@ use crate::error::CliError;
 const ALERTS: u32 = 20;
 /// Between two looks whether the evidence holds.
 const PAUSE: Duration = Duration::from_secs(60);
+/// How long an index that somebody else writes is waited for, and how often it is tried.
+const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY: Duration = Duration::from_millis(20);
 /// Longest policy that is shown.
 const MAX_POLICY: u64 = 256 << 10;
 
@@ -128,11 +131,20 @@ impl Desk {
         mut look: impl FnMut(&StoreReader, &Index) -> Result<T, LookError>,
     ) -> Outcome<T> {
         let reader = self.reader()?;
-        let mut anew = false;
+        let (mut anew, until) = (false, Instant::now() + PATIENCE);
         loop {
-            let index =
-                Index::ready(reader.path(), reader.folder(), anew, &mut |_| {}).map_err(trouble)?;
+            let index = match Index::ready(reader.path(), reader.folder(), anew, &mut |_| {}) {
+                // Somebody else brings it up to date.
+                Err(error) if error.is_busy() && Instant::now() < until => {
+                    std::thread::sleep(BUSY);
+                    continue;
+                }
+                index => index.map_err(trouble)?,
+            };
             match look(&reader, &index) {
+                Err(LookError::Index(error)) if error.is_busy() && Instant::now() < until => {
+                    std::thread::sleep(BUSY);
+                }
                 Err(LookError::Wrong(_) | LookError::Unknown(_)) if !anew => anew = true,
                 found => return found.map_err(trouble),
             }
@@ -397,7 +409,7 @@ impl Office for Desk {
                 Ok(Some(place)) => {
                     let meant = Meant { place, state: self.state.clone() };
                     match staged_lines(&meant) {
-                        Ok((changes, concerns, hash)) => {
+                        Ok(StagedLines { changes, concerns, hash }) => {
                             all.push(Staged { changes, concerns, hash, ..bare(None) });
                         }
                         Err(error) => all.push(bare(Some(error.message))),

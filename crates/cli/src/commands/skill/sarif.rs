@@ -25,8 +25,10 @@ pub(super) fn log(verified: &[Verified]) -> Value {
     let mut results = Vec::new();
     let mut unread = Vec::new();
     for one in verified {
-        for finding in one.report.findings.iter().filter(|finding| finding.verdict > Verdict::Allow)
-        {
+        let found = one.report.findings.iter().filter(|finding| finding.verdict > Verdict::Allow);
+        let found = found.map(|finding| (finding, None));
+        let taken = one.report.suppressed.iter().map(|taken| (&taken.finding, Some(&taken.reason)));
+        for (finding, suppressed) in found.chain(taken) {
             let folder = one.path.trim_end_matches('/');
             let mut place =
                 json!({"artifactLocation": {"uri": uri(&format!("{folder}/{}", finding.path))}});
@@ -37,14 +39,18 @@ pub(super) fn log(verified: &[Verified]) -> Value {
                     "snippet": {"text": finding.excerpt},
                 });
             }
-            results.push(json!({
+            let mut result = json!({
                 "ruleId": finding.rule,
                 "ruleIndex": RULES.iter().position(|rule| rule.id == finding.rule),
                 "level": level(finding.verdict),
                 "message": {"text": finding.reason},
                 "partialFingerprints": {"wardkeep/v1": finding.id},
                 "locations": [{"physicalLocation": place}],
-            }));
+            });
+            if let Some(reason) = suppressed {
+                result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
+            }
+            results.push(result);
         }
         if !one.report.complete {
             unread.push(json!({"level": "error", "message": {"text": format!("{}: not all of it was read", one.path)}}));

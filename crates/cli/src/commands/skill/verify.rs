@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use wardkeep_evidence::hash::{BlobHash, sha256};
 use wardkeep_guard::skill::names::Names;
 use wardkeep_guard::skill::{Finding, Options, Report, Verdict, rule, verify};
+use wardkeep_monitor::skills::folder::read;
 
-use super::{folder, sarif};
+use super::{folder, manual, owner, sarif, show};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::Line;
 
 /// Judges skills before they enter an agent: allow, ask or deny, with reasons
 ///
@@ -38,9 +39,13 @@ pub(crate) struct Args {
     /// Compare names with those in this file, one a line, instead of the well-known ones
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
-    /// Ask about hosts that are not named by this option, which can be given several times
+    /// Ask about hosts that are not named by this option, which can be given several times; without it, about
+    /// those that are not on your list in `[egress]`, if you have one
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+    /// Ask about what is nearly the same as a skill in this folder, under another name
+    #[arg(long, value_name = "DIR")]
+    known: Vec<PathBuf>,
 }
 
 /// How findings are written.
@@ -59,6 +64,8 @@ pub(super) struct Verified {
     /// The path as it was given or found.
     pub(super) path: String,
     pub(super) report: Report,
+    /// Hash of all of it, where all was read.
+    tree: Option<BlobHash>,
 }
 
 #[derive(Serialize)]
@@ -85,6 +92,15 @@ struct SkillJson<'a> {
     hosts: &'a [String],
     runs_commands: bool,
     variables: &'a [String],
+    tree: Option<String>,
+    approved: bool,
+}
+
+#[derive(Serialize)]
+struct SuppressedJson<'a> {
+    #[serde(flatten)]
+    finding: FindingJson<'a>,
+    suppression: &'a str,
 }
 
 #[derive(Serialize)]
@@ -92,21 +108,32 @@ struct Answer<'a> {
     verdict: &'static str,
     complete: bool,
     findings: Vec<FindingJson<'a>>,
+    suppressed: Vec<SuppressedJson<'a>>,
     skills: Vec<SkillJson<'a>>,
 }
 
 pub(super) fn run(context: &mut Context, args: &Args) -> Result<Exit, CliError> {
-    let names = match &args.names {
-        Some(path) => Names::read(
+    let (mut options, pins) = owner(context)?;
+    if let Some(path) = &args.names {
+        options.names = Names::read(
             &std::fs::read_to_string(path).map_err(|error| CliError::io("read", path, &error))?,
-        ),
-        None => Names::default(),
-    };
+        );
+    }
+    if !args.allow_host.is_empty() {
+        options.allowed_hosts.clone_from(&args.allow_host);
+    }
+    for path in &args.known {
+        for known in folder::skills(path)? {
+            let name = known.file_name().map(|name| name.to_string_lossy().into_owned());
+            if let (Some(name), Some(text)) = (name, manual(&read(&known, &options.limits))) {
+                options.names.add(&name, &text);
+            }
+        }
+    }
     let mut paths = Vec::new();
     for path in &args.paths {
         paths.extend(folder::skills(path)?);
     }
-    let options = Options { names, allowed_hosts: args.allow_host.clone(), ..Options::default() };
     let verified = judge(context, &paths, &options);
     let worst = verified.iter().map(|one| one.report.verdict).max().unwrap_or(Verdict::Allow);
     let exit = match worst {
@@ -118,7 +145,14 @@ pub(super) fn run(context: &mut Context, args: &Args) -> Result<Exit, CliError> 
         _ if args.sarif => show_sarif(context, &verified),
         Format::Sarif => show_sarif(context, &verified),
         Format::Github => verified.iter().for_each(|one| annotate(context, one)),
-        Format::Text => verified.iter().for_each(|one| show(context, one, args.all)),
+        Format::Text => {
+            for one in &verified {
+                show::report(context, &one.path, &one.report, args.all);
+                if one.tree.is_some_and(|tree| pins.approval(tree).is_some()) {
+                    context.ui.say("  exactly this was approved by the owner");
+                }
+            }
+        }
     }
     let findings = verified.iter().flat_map(|one| {
         let shown = one.report.findings.iter();
@@ -130,7 +164,14 @@ pub(super) fn run(context: &mut Context, args: &Args) -> Result<Exit, CliError> 
         verdict: worst.as_str(),
         complete: verified.iter().all(|one| one.report.complete),
         findings: findings.collect(),
-        skills: verified.iter().map(listed).collect(),
+        suppressed: verified.iter().flat_map(suppressed).collect(),
+        skills: verified
+            .iter()
+            .map(|one| SkillJson {
+                approved: one.tree.is_some_and(|tree| pins.approval(tree).is_some()),
+                ..listed(one)
+            })
+            .collect(),
     };
     Ok(context.finish(exit, exit == Exit::Success, &answer))
 }
@@ -163,10 +204,19 @@ fn judge(context: &Context, paths: &[PathBuf], options: &Options) -> Vec<Verifie
 }
 
 fn judge_one(path: &Path, options: &Options) -> Verified {
-    let tree = folder::read(path, &options.limits);
+    let tree = read(path, &options.limits);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let options = Options { folder: name, ..options.clone() };
-    Verified { path: path.display().to_string(), report: verify(&tree, &options) }
+    let report = verify(&tree, &options);
+    let tree = tree.to_bytes().map(|bytes| BlobHash(sha256(&bytes)));
+    Verified { path: path.display().to_string(), report, tree }
+}
+
+fn suppressed(one: &Verified) -> impl Iterator<Item = SuppressedJson<'_>> {
+    one.report.suppressed.iter().map(|taken| SuppressedJson {
+        finding: written(one, &taken.finding),
+        suppression: &taken.reason,
+    })
 }
 
 /// The severity as everywhere else.
@@ -204,6 +254,8 @@ fn listed(one: &Verified) -> SkillJson<'_> {
         hosts: &seen.hosts,
         runs_commands: seen.runs_commands,
         variables: &seen.variables,
+        tree: one.tree.map(|tree| tree.to_string()),
+        approved: false,
     }
 }
 
@@ -211,35 +263,6 @@ fn show_sarif(context: &mut Context, verified: &[Verified]) {
     let mut text = serde_json::to_vec_pretty(&sarif::log(verified)).unwrap_or_default();
     text.push(b'\n');
     context.ui.generated(&text);
-}
-
-fn show(context: &mut Context, one: &Verified, all: bool) {
-    let line = Line::from(format!("{}: ", one.path));
-    let line = match one.report.verdict {
-        Verdict::Allow => line.good("allow"),
-        Verdict::Deny => line.bad("deny"),
-        _ => line.strong("ask"),
-    };
-    let rest = if one.report.complete { "" } else { " (not all of it was read)" };
-    context.ui.answer(line.plain(rest));
-    for finding in
-        one.report.findings.iter().filter(|finding| all || finding.verdict > Verdict::Allow)
-    {
-        let title = rule(finding.rule).map_or("", |rule| rule.title);
-        let place = if finding.line > 0 {
-            format!(":{}:{}", finding.line, finding.column)
-        } else {
-            String::new()
-        };
-        context.ui.say(format!("  {}{place} {} {}", finding.path, finding.verdict, finding.rule));
-        context.ui.say(format!("    {title}: {}", finding.reason));
-        if !finding.excerpt.is_empty() {
-            context.ui.say(format!("    | {}", finding.excerpt.lines().next().unwrap_or_default()));
-        }
-        if let Some(rule) = rule(finding.rule) {
-            context.ui.say(format!("    {}", rule.help));
-        }
-    }
 }
 
 /// One line for each finding, as workflows read it.

@@ -101,6 +101,8 @@ pub(super) fn place(doc: &Doc<'_>, block: &str, edits: &mut Edits) {
         return edits.replace(doc.span(list), format!("[{message}]"));
     }
     let all: Vec<At> = doc.items(list).collect();
+    let automatic = automatic(doc);
+    let marked = automatic.and_then(|mark| keep_automatic(doc, &all, mark, edits));
     let Some(last) = all.last().copied() else { return edits.push(doc, list, &message) };
     // A turn that the provider's own tool interrupted goes on where it stood.
     let target = if is_paused(doc, last) {
@@ -112,13 +114,65 @@ pub(super) fn place(doc: &Doc<'_>, block: &str, edits: &mut Edits) {
     match content.filter(|_| is_user(doc, target)) {
         Some(content) if doc.kind(content) == Kind::Array => edits.push(doc, content, &text),
         Some(content) if doc.kind(content) == Kind::String => {
-            let own = format!("[{{\"type\":\"text\",\"text\":{}}},{text}]", doc.raw(content));
+            let mark = match automatic {
+                Some(mark) if marked == Some(content) => {
+                    format!(",\"cache_control\":{}", doc.raw(mark))
+                }
+                _ => String::new(),
+            };
+            let own = format!("[{{\"type\":\"text\",\"text\":{}{mark}}},{text}]", doc.raw(content));
             // Empty texts are refused inside of a list.
             let empty = doc.text(content).is_none_or(|text| text.trim().is_empty());
             edits.replace(doc.span(content), if empty { format!("[{text}]") } else { own });
         }
-        _ => edits.push(doc, list, &message),
+        _ => {
+            if let (Some(mark), Some(content)) = (automatic, marked) {
+                let (text, mark) = (doc.raw(content), doc.raw(mark));
+                let own =
+                    format!("[{{\"type\":\"text\",\"text\":{text},\"cache_control\":{mark}}}]");
+                edits.replace(doc.span(content), own);
+            }
+            edits.push(doc, list, &message);
+        }
     }
+}
+
+/// The mark of a request that leaves it to the API what is cached: it would choose the block, which is
+/// in no later request.
+fn automatic(doc: &Doc<'_>) -> Option<At> {
+    let mark = doc.get(Doc::ROOT, "cache_control").ok().flatten()?;
+    (doc.kind(mark) == Kind::Object).then_some(mark)
+}
+
+/// Puts that mark where it would have stood without the block: on the client's own last words. Gives
+/// the content that has to become a list for it.
+fn keep_automatic(doc: &Doc<'_>, all: &[At], mark: At, edits: &mut Edits) -> Option<At> {
+    edits.remove(doc, Doc::ROOT, mark);
+    for message in all.iter().rev() {
+        let Ok(Some(content)) = doc.get(*message, "content") else { continue };
+        if doc.kind(content) == Kind::String {
+            if doc.text(content).is_some_and(|text| !text.trim().is_empty()) {
+                return Some(content);
+            }
+            continue;
+        }
+        let blocks: Vec<At> = doc.items(content).collect();
+        let bears = |block: &At| {
+            let kind = doc.string(*block, "type").ok().flatten();
+            kind.is_some_and(|kind| !kind.ends_with("thinking"))
+        };
+        if let Some(block) = blocks.into_iter().rev().find(bears) {
+            let known = doc.get(block, "cache_control").ok().flatten();
+            if known.is_none_or(|known| doc.kind(known) != Kind::Object) {
+                if let Some(nothing) = known {
+                    edits.remove(doc, block, nothing);
+                }
+                edits.add(doc, block, "cache_control", doc.raw(mark));
+            }
+            return None;
+        }
+    }
+    None
 }
 
 fn is_user(doc: &Doc<'_>, message: At) -> bool {

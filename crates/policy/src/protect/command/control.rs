@@ -10,11 +10,12 @@ use wardkeep_detect::names::fold_name;
 /// Names under which this program answers.
 const OWN_NAMES: [&str; 4] = ["wardkeep", "soulguard", "localgpt", "aegx"];
 /// Its commands that change what is protected.
-const CONTROL: [&str; 24] = [
+const CONTROL: &[&str] = &[
     "sign",
     "edit",
     "apply",
     "approve",
+    "pin",
     "protect",
     "watch",
     "release",
@@ -64,7 +65,7 @@ impl Judge<'_, '_> {
             arguments.iter().enumerate().filter(|(_, word)| !option(word)).take(MOST_OPERANDS);
         let control = operands.find(|(at, word)| {
             let looks = is(Some(word), &GROUPS) && is(arguments.get(at + 1), &LOOKING);
-            word.text.is_none() || is(Some(word), &CONTROL) && !looks
+            word.text.is_none() || is(Some(word), CONTROL) && !looks
         });
         let acknowledges =
             || arguments.iter().enumerate().find(|(_, w)| is(Some(w), &CONTROL_OPTIONS));

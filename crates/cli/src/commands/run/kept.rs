@@ -1,0 +1,253 @@
+//! Files that a program gets a copy of, since they steer it as well as serve it: what of a copy is kept.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use tempfile::NamedTempFile;
+use wardkeep_sandbox::Spec;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Larger than any such file.
+const LARGEST: u64 = 16 << 20;
+/// What a program may change: counts, and what it has shown already. Servers, hooks, trust, permissions and
+/// accounts are none of it.
+const KEPT: &[&str] = &[
+    "firstStartTime",
+    "hasCompletedOnboarding",
+    "lastOnboardingVersion",
+    "lastReleaseNotesSeen",
+    "memoryUsageCount",
+    "numStartups",
+    "promptQueueUseCount",
+    "tipsHistory",
+    "userID",
+];
+/// What is kept for each folder under this key: figures of the last session.
+const PROJECTS: &str = "projects";
+const LAST: &str = "last";
+
+/// The copies of a run; they go with this.
+pub(super) struct Kept {
+    files: Vec<(PathBuf, NamedTempFile)>,
+}
+
+impl Kept {
+    /// Makes a copy of each file, and has it stand for the file.
+    pub(super) fn new(spec: &mut Spec) -> Result<Self, CliError> {
+        let mut files = Vec::new();
+        for (path, stand_in) in &mut spec.private {
+            let failed = |error: std::io::Error| CliError::io("copy", path, &error);
+            let bytes = read(path).map_err(failed)?.unwrap_or_else(|| b"{}\n".to_vec());
+            let mut file =
+                tempfile::Builder::new().prefix("wardkeep-copy-").tempfile().map_err(failed)?;
+            file.write_all(&bytes).and_then(|()| file.flush()).map_err(failed)?;
+            file.path().clone_into(stand_in);
+            files.push((path.clone(), file));
+        }
+        Ok(Self { files })
+    }
+
+    /// Keeps what does no harm, and tells what was not kept.
+    pub(super) fn finish(self, context: &mut Context) {
+        for (path, file) in &self.files {
+            match keep(path, file.path()) {
+                Ok(left) if left.is_empty() => {}
+                Ok(left) => context.ui.note(&format!(
+                    "of what it wrote to `{}` this was not kept: {}",
+                    path.display(),
+                    left.join(", ")
+                )),
+                Err(why) => context
+                    .ui
+                    .note(&format!("what it wrote to `{}` was not kept: {why}", path.display())),
+            }
+        }
+    }
+}
+
+/// The keys whose change was not kept.
+fn keep(path: &Path, copy: &Path) -> Result<Vec<String>, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let object = |bytes: &[u8]| match serde_json::from_slice(bytes) {
+        Ok(Value::Object(object)) => Ok(object),
+        _ => Err("it is no JSON object".to_owned()),
+    };
+    let there = read(path).map_err(text)?;
+    let after = object(&read(copy).map_err(text)?.unwrap_or_default())?;
+    let before = match &there {
+        Some(bytes) => object(bytes)?,
+        None => Map::new(),
+    };
+    let (merged, left) = merge(&before, &after);
+    if merged != before {
+        let bytes = serde_json::to_vec_pretty(&merged).map_err(|error| error.to_string())?;
+        write(path, &bytes).map_err(text)?;
+    }
+    Ok(left)
+}
+
+/// What there was with the harmless part of what there is, and the keys of the rest.
+fn merge(
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+) -> (Map<String, Value>, Vec<String>) {
+    let mut merged = before.clone();
+    let mut left = Vec::new();
+    for (key, value) in after {
+        if before.get(key) == Some(value) {
+            continue;
+        }
+        match (key.as_str(), value) {
+            (PROJECTS, Value::Object(projects)) => {
+                let known = merged.entry(PROJECTS).or_insert_with(|| Map::new().into());
+                if let Value::Object(known) = known {
+                    left.extend(merge_projects(known, projects));
+                }
+            }
+            (key, value) if KEPT.contains(&key) && !value.is_null() => {
+                merged.insert(key.to_owned(), value.clone());
+            }
+            (key, _) => left.push(shown(key)),
+        }
+    }
+    (merged, left)
+}
+
+fn merge_projects(known: &mut Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
+    let mut left = Vec::new();
+    for (folder, value) in after {
+        let Value::Object(value) = value else { continue };
+        let before = known.get(folder).and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut merged = before.clone();
+        for (key, value) in value {
+            if before.get(key) == Some(value) {
+                continue;
+            }
+            // Of a folder that was not known, what says nothing is no loss.
+            let is_plain = value.is_number() || value.is_string();
+            if key.starts_with(LAST) && is_plain {
+                merged.insert(key.clone(), value.clone());
+            } else if !is_empty(value) && !left.contains(&shown(key)) {
+                left.push(shown(key));
+            }
+        }
+        if merged != before {
+            known.insert(folder.clone(), Value::Object(merged));
+        }
+    }
+    left
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(items) => items.is_empty(),
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(true) => false,
+    }
+}
+
+/// A key as it is told: it is the program's.
+fn shown(key: &str) -> String {
+    let short: String = key.chars().take(60).collect();
+    wardkeep_evidence::check::printable(&short).to_string()
+}
+
+/// What a file holds; none where it is not there.
+fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let file = match fs::File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(std::io::Error::other("it is too large"));
+    }
+    Ok(Some(bytes))
+}
+
+/// Puts a file in the place of another, whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = real.parent().ok_or(std::io::ErrorKind::NotFound)?;
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    if let Ok(data) = real.metadata() {
+        file.as_file().set_permissions(data.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&real).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn merged(before: &Value, after: &Value) -> (Value, Vec<String>) {
+        let (merged, left) = merge(before.as_object().unwrap(), after.as_object().unwrap());
+        (merged.into(), left)
+    }
+
+    #[test]
+    fn counts_are_kept_and_what_executes_is_not() {
+        let before = json!({
+            "numStartups": 1, "mcpServers": { "mine": { "command": "good" } },
+            "projects": { "/w": { "hasTrustDialogAccepted": false, "lastCost": 1 } },
+        });
+        let after = json!({
+            "numStartups": 2, "mcpServers": { "mine": { "command": "evil" } }, "hooks": { "Stop": ["evil"] },
+            "bypassPermissionsModeAccepted": true, "oauthAccount": { "emailAddress": "evil" },
+            "projects": {
+                "/w": {
+                    "hasTrustDialogAccepted": true, "lastCost": 2, "mcpServers": { "x": {} },
+                    "lastServer": { "command": "evil" }, "allowedTools": ["Bash"],
+                },
+                "/": { "hasTrustDialogAccepted": true, "allowedTools": [] },
+            },
+        });
+        let (kept, left) = merged(&before, &after);
+        let expected = json!({
+            "numStartups": 2, "mcpServers": { "mine": { "command": "good" } },
+            "projects": { "/w": { "hasTrustDialogAccepted": false, "lastCost": 2 } },
+        });
+        assert_eq!(kept, expected);
+        for key in
+            ["mcpServers", "hooks", "bypassPermissionsModeAccepted", "hasTrustDialogAccepted"]
+        {
+            assert!(left.iter().any(|one| one == key), "{key}: {left:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_taken_away_stays() {
+        let before = json!({ "permissions": { "deny": ["x"] }, "projects": { "/w": { "a": 1 } } });
+        assert_eq!(merged(&before, &json!({})), (before.clone(), Vec::new()));
+        assert_eq!(merged(&before, &json!({ "projects": {} })), (before.clone(), Vec::new()));
+        assert_eq!(merged(&before, &json!({ "projects": 7 })).0, before);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_only_where_something_changed() {
+        let lab = tempfile::tempdir().unwrap();
+        let (path, copy) = (lab.path().join("a.json"), lab.path().join("copy"));
+        fs::write(&path, r#"{"numStartups":1}"#).unwrap();
+        fs::write(&copy, r#"{"numStartups":2,"mcpServers":{"x":{}}}"#).unwrap();
+        assert_eq!(keep(&path, &copy).unwrap(), ["mcpServers"]);
+        let kept: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(kept, json!({ "numStartups": 2 }));
+        fs::write(&copy, "not JSON").unwrap();
+        assert!(keep(&path, &copy).is_err());
+        let gone = lab.path().join("gone");
+        fs::write(&copy, r#"{"mcpServers":{"x":{}}}"#).unwrap();
+        assert_eq!(keep(&gone, &copy).unwrap(), ["mcpServers"]);
+        assert!(!gone.exists());
+    }
+}

@@ -1,0 +1,250 @@
+//! Servers and clients of models that mean harm; servers behind TLS.
+
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use wardkeep_gateway::llm::{Config, Ended, Upstream};
+use wardkeep_policy::wrap::SessionKey;
+
+use super::models::{Model, answer_text, ask, model, proxy, said};
+
+const GIGABYTE: u64 = 1 << 30;
+
+/// Memory of this process, in bytes.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+#[test]
+fn a_body_of_a_gigabyte_is_refused_before_it_is_read() {
+    let model = model(answer_text);
+    let proxy = proxy(&model, |_| {});
+    let before = resident();
+    // Announced: refused at once. In chunks: refused as soon as it is too long.
+    for head in [format!("content-length: {GIGABYTE}"), "transfer-encoding: chunked".to_owned()] {
+        let chunked = head.starts_with("transfer");
+        let start = format!(
+            "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}\r\n\r\n"
+        );
+        let mut stream = proxy.send(start.as_bytes());
+        stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut written = 0_u64;
+        let piece = vec![b' '; 1 << 20];
+        let size = format!("{:x}\r\n", piece.len());
+        while written < GIGABYTE {
+            let sent = match chunked {
+                true => stream
+                    .write_all(size.as_bytes())
+                    .and_then(|()| stream.write_all(&piece))
+                    .and_then(|()| stream.write_all(b"\r\n")),
+                false => stream.write_all(&piece),
+            };
+            if sent.is_err() {
+                break;
+            }
+            written += piece.len() as u64;
+        }
+        let mut got = Vec::new();
+        let _ = stream.read_to_end(&mut got);
+        let got = String::from_utf8_lossy(&got).into_owned();
+        assert!(got.is_empty() || got.starts_with("HTTP/1.1 413"), "{got}");
+        assert!(written < GIGABYTE / 4, "{written} bytes were taken");
+    }
+    assert!(model.sent.lock().unwrap().is_empty());
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 400 << 20, "it grew by {grown} bytes");
+}
+
+#[test]
+fn events_that_never_end_take_no_memory() {
+    let passed = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&passed);
+    let model = model(move |_, stream| {
+        let _ = stream.write_all(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
+        );
+        let start = "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n";
+        let _ = stream.write_all(start.as_bytes());
+        let delta = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"the ships came in and went out again, \"}}\n\n";
+        let piece = delta.repeat(100);
+        while stream.write_all(piece.as_bytes()).is_ok() {
+            count.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        }
+    });
+    let proxy = proxy(&model, |_| {});
+    let body = ask(&json!([said("go on")])).replace("\"stream\":false", "\"stream\":true");
+    let mut stream = proxy.send(&proxy.request("/v1/messages", "", body.as_bytes()));
+    let before = resident();
+    let mut piece = vec![0; 1 << 16];
+    let mut read = 0_u64;
+    while read < 12 << 20 {
+        let count = stream.read(&mut piece).unwrap();
+        assert!(count > 0, "it ended after {read} bytes");
+        read += count as u64;
+    }
+    // Whoever reads slowly slows the model down: nothing piles up in between.
+    let mut still = passed.load(Ordering::Relaxed);
+    for _ in 0..50 {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = passed.load(Ordering::Relaxed);
+        if now == still {
+            break;
+        }
+        still = now;
+    }
+    assert!(still - read.min(still) < 64 << 20, "{still} bytes were taken, {read} read");
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 200 << 20, "it grew by {grown} bytes");
+    drop(stream);
+    assert_eq!(proxy.outcomes(1)[0].ended, Ended::Gone);
+}
+
+#[test]
+fn slow_clients_are_cut_off_and_hold_nobody_up() {
+    let model = model(answer_text);
+    let proxy = proxy(&model, |config| {
+        config.limits.head = Duration::from_millis(500);
+        config.limits.body = Duration::from_millis(500);
+    });
+    let begin = Instant::now();
+    // One byte at a time, of a head and of a body, from many at once.
+    let starts = [
+        "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-slow: ".to_owned(),
+        "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n"
+            .to_owned(),
+    ];
+    let slow: Vec<_> = (0..64)
+        .map(|number| {
+            let mut stream = proxy.send(starts[number % 2].as_bytes());
+            std::thread::spawn(move || {
+                let mut count = 0;
+                while stream.write_all(b" ").is_ok() && count < 400 {
+                    count += 1;
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                count
+            })
+        })
+        .collect();
+    let got = proxy.post("/v1/messages", &ask(&json!([said("hello")])));
+    assert!(got.head.starts_with("HTTP/1.1 200"), "{}", got.head);
+    for one in slow {
+        assert!(one.join().unwrap() < 400, "a slow client was never cut off");
+    }
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    assert_eq!(model.sent.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn letters_of_many_bytes_may_be_cut_anywhere() {
+    // Split between the parts of a letter, by the server, in the very bytes of the connection.
+    let text = "Größe 😀 漢字 – «ok» 🇩🇪 e\u{301}";
+    let event = format!(
+        "event: content_block_delta\ndata: {}\n\n",
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}})
+    );
+    let start = "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n";
+    let end = "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n";
+    let all = format!("{start}{event}{end}");
+    let bytes = all.clone().into_bytes();
+    let counter = AtomicUsize::new(0);
+    let length = bytes.len();
+    let model = model(move |_, stream| {
+        let at = counter.fetch_add(1, Ordering::Relaxed);
+        let _ = stream.set_nodelay(true);
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let _ = stream.write_all(head.as_bytes());
+        let _ = stream.write_all(&bytes[..at]);
+        std::thread::sleep(Duration::from_millis(2));
+        let _ = stream.write_all(&bytes[at..]);
+    });
+    let proxy = proxy(&model, |_| {});
+    let body = ask(&json!([said("hello")])).replace("\"stream\":false", "\"stream\":true");
+    for at in 0..length {
+        let mut stream = proxy.send(&proxy.request("/v1/messages", "", body.as_bytes()));
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        let got = String::from_utf8(got).unwrap();
+        let said: String = got
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .filter_map(|data| serde_json::from_str::<serde_json::Value>(data).ok())
+            .filter_map(|event| event["delta"]["text"].as_str().map(str::to_owned))
+            .collect();
+        assert_eq!(said, text, "cut at {at}");
+    }
+}
+
+/// A model behind TLS that speaks HTTP/2; gives its address and its certificate.
+fn tls_model(runtime: &tokio::runtime::Runtime) -> (SocketAddr, String) {
+    use http_body_util::Full;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let service = hyper::service::service_fn(
+                    |request: hyper::Request<hyper::body::Incoming>| async move {
+                        assert_eq!(request.version(), hyper::Version::HTTP_2);
+                        let reply = Full::new(bytes::Bytes::from_static(b"{\"content\":[]}"));
+                        let reply = hyper::Response::builder()
+                            .header("content-type", "application/json")
+                            .body(reply);
+                        Ok::<_, std::convert::Infallible>(reply.unwrap())
+                    },
+                );
+                let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
+            });
+        }
+    });
+    (address, made.cert.pem())
+}
+
+#[test]
+fn upstreams_by_tls_are_checked() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (address, pem) = tls_model(&runtime);
+    let model = Model { address, sent: Arc::default() };
+    let upstream =
+        Upstream::new("default", &format!("https://localhost:{}", address.port())).unwrap();
+    let known = proxy(&model, |config| {
+        config.trust_pem(pem.as_bytes()).unwrap();
+        config.add(upstream.clone());
+    });
+    let got = known.post("/v1/messages", &ask(&json!([said("x")])));
+    assert!(
+        got.head.starts_with("HTTP/1.1 200"),
+        "{} {}",
+        got.head,
+        String::from_utf8_lossy(&got.body)
+    );
+    assert_eq!(got.body, b"{\"content\":[]}");
+    let unknown = proxy(&model, |config| config.add(upstream.clone()));
+    let got = unknown.post("/v1/messages", &ask(&json!([said("x")])));
+    assert!(got.head.starts_with("HTTP/1.1 502"), "{}", got.head);
+    assert!(Config::new(SessionKey::new([1; 32]), [1; 16]).trust_pem(b"nothing").is_err());
+}
