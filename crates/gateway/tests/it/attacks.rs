@@ -29,7 +29,7 @@ fn what_is_allowed_goes_through() {
     let proxy = Lab::new().start();
     let answer = proxy.get("http://allowed.test/a?b=c", "allowed.test");
     assert!(answer.ends_with("hello from allowed.test"), "{answer}");
-    let origin = proxy.seen.wait_origin();
+    let origin = proxy.seen.origin_text();
     assert!(origin.starts_with("GET /a?b=c HTTP/1.1\r\nHost: allowed.test\r\n"), "{origin}");
     let outcomes = proxy.seen.wait_outcomes(1);
     let (request, outcome) = &outcomes[0];

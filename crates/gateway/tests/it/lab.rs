@@ -41,15 +41,6 @@ impl Seen {
         origin.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
 
-    /// The same once there is something: the origin answers before it writes down what it got.
-    pub(crate) fn wait_origin(&self) -> String {
-        let started = std::time::Instant::now();
-        while self.origin_text().is_empty() && started.elapsed().as_secs() < 10 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        self.origin_text()
-    }
-
     pub(crate) fn dials(&self) -> usize {
         self.dialled.lock().unwrap().len()
     }
@@ -336,12 +327,13 @@ pub(crate) fn web(seen: &Arc<Seen>, name: &str, mut stream: TcpStream) {
             Ok(count) => bytes.extend_from_slice(&piece[..count]),
         }
     };
+    // Before it answers: whoever has the answer may look.
+    seen.origin.lock().unwrap().push((name.to_owned(), bytes));
     if whole {
         let body = format!("hello from {name}");
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
         let _ = stream.write_all(format!("{head}{body}").as_bytes());
     }
-    seen.origin.lock().unwrap().push((name.to_owned(), bytes));
 }
 
 /// Gives back whatever comes.
