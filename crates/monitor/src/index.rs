@@ -67,9 +67,7 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// Whether another process is at work on it, and it may be tried again.
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         let Self::Database { error, .. } = self else { return false };
         matches!(
             error.sqlite_error_code(),

@@ -8,8 +8,10 @@ pub(super) mod requests;
 pub(super) mod timeline;
 
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
-use wardkeep_identity::show::{Body, Known, Line, Shown, Status, Tag};
+use wardkeep_identity::name::Name;
+use wardkeep_identity::show::{Body, Known, Limits, Line, Pair, Shown, Side, Status, Tag, compare};
 use wardkeep_monitor::index::Severity;
 
 use super::html::{Part, Text};
@@ -54,6 +56,25 @@ fn facts(pairs: &[(&str, String)]) -> String {
     }
     out.push_str("</dl>\n");
     out
+}
+
+/// How long two texts are compared.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A text beside what it was, under a title; by itself where there was nothing else.
+fn text_change(title: &[u8], before: Option<&str>, text: &str) -> String {
+    match (before.filter(|before| *before != text), Name::new(title)) {
+        (Some(before), Some(name)) => {
+            let pair = Pair {
+                name: &name,
+                renamed_from: None,
+                old: Some(Side { bytes: before.as_bytes(), is_executable: false }),
+                new: Some(Side { bytes: text.as_bytes(), is_executable: false }),
+            };
+            difference(&compare(&pair, &Limits::until(Instant::now() + PATIENCE)))
+        }
+        _ => format!("<pre>{}</pre>\n", Text(text)),
+    }
 }
 
 /// A change, the old on the left and the new on the right.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use wardkeep_evidence::bundle::StagedFile;
 use wardkeep_evidence::hash::RecordId;
@@ -41,9 +41,6 @@ use crate::error::CliError;
 const ALERTS: u32 = 20;
 /// Between two looks whether the evidence holds.
 const PAUSE: Duration = Duration::from_secs(60);
-/// How long an index that somebody else writes is waited for, and how often it is tried.
-const PATIENCE: Duration = Duration::from_secs(10);
-const BUSY: Duration = Duration::from_millis(20);
 /// Longest policy that is shown.
 const MAX_POLICY: u64 = 256 << 10;
 
@@ -131,20 +128,11 @@ impl Desk {
         mut look: impl FnMut(&StoreReader, &Index) -> Result<T, LookError>,
     ) -> Outcome<T> {
         let reader = self.reader()?;
-        let (mut anew, until) = (false, Instant::now() + PATIENCE);
+        let mut anew = false;
         loop {
-            let index = match Index::ready(reader.path(), reader.folder(), anew, &mut |_| {}) {
-                // Somebody else brings it up to date.
-                Err(error) if error.is_busy() && Instant::now() < until => {
-                    std::thread::sleep(BUSY);
-                    continue;
-                }
-                index => index.map_err(trouble)?,
-            };
+            let index =
+                Index::ready(reader.path(), reader.folder(), anew, &mut |_| {}).map_err(trouble)?;
             match look(&reader, &index) {
-                Err(LookError::Index(error)) if error.is_busy() && Instant::now() < until => {
-                    std::thread::sleep(BUSY);
-                }
                 Err(LookError::Wrong(_) | LookError::Unknown(_)) if !anew => anew = true,
                 found => return found.map_err(trouble),
             }

@@ -1,17 +1,10 @@
 //! The owner's standing instructions, and how they stand.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
-use wardkeep_identity::name::Name;
-use wardkeep_identity::show::{Limits, Pair, Side, compare};
-
-use super::{difference, hidden};
+use super::{hidden, text_change};
 use crate::page::html::Text;
 use crate::page::office::Policy;
-
-/// How long two texts are compared.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The view.
 pub(in crate::page) fn view(all: &[Policy], form: &str) -> String {
@@ -51,20 +44,5 @@ pub(in crate::page) fn view(all: &[Policy], form: &str) -> String {
 
 /// What is about to be signed.
 pub(in crate::page) fn sure(workspace: &str, before: &str, text: &str) -> String {
-    let mut out = format!("<h2>{}</h2>\n", Text(workspace));
-    match Name::new(b"LocalGPT.md") {
-        Some(name) if before != text => {
-            let pair = Pair {
-                name: &name,
-                renamed_from: None,
-                old: Some(Side { bytes: before.as_bytes(), is_executable: false }),
-                new: Some(Side { bytes: text.as_bytes(), is_executable: false }),
-            };
-            out.push_str(&difference(&compare(&pair, &Limits::until(Instant::now() + PATIENCE))));
-        }
-        _ => {
-            let _ = writeln!(out, "<pre>{}</pre>", Text(text));
-        }
-    }
-    out
+    format!("<h2>{}</h2>\n{}", Text(workspace), text_change(b"LocalGPT.md", Some(before), text))
 }

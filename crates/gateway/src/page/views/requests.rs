@@ -1,18 +1,12 @@
 //! What agents ask for.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
-use wardkeep_identity::name::Name;
-use wardkeep_identity::show::{Limits, Pair, Side, compare};
 use wardkeep_monitor::approvals::{Content, Shown, Status};
 
-use super::{difference, facts, hidden, record_link};
+use super::{facts, hidden, record_link, text_change};
 use crate::page::html::{Part, Text, short};
 use crate::page::office::{Answer, Requests, Scope};
-
-/// How long two contents are compared.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The list.
 pub(in crate::page) fn view(requests: &Requests) -> String {
@@ -159,19 +153,5 @@ fn contents(shown: &Shown, out: &mut String) {
         out.push_str("<p>It was not kept.</p>\n");
         return;
     };
-    // Any name does: it is only a title here.
-    match (before, Name::new(b"content")) {
-        (Some(before), Some(name)) => {
-            let pair = Pair {
-                name: &name,
-                renamed_from: None,
-                old: Some(Side { bytes: before.as_bytes(), is_executable: false }),
-                new: Some(Side { bytes: text.as_bytes(), is_executable: false }),
-            };
-            out.push_str(&difference(&compare(&pair, &Limits::until(Instant::now() + PATIENCE))));
-        }
-        _ => {
-            let _ = writeln!(out, "<pre>{}</pre>", Text(text));
-        }
-    }
+    out.push_str(&text_change(b"content", before, text));
 }
