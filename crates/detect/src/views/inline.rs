@@ -189,8 +189,10 @@ fn backslash(bytes: &[u8], start: usize, raw: &mut Vec<u8>) -> usize {
             b'u' if bytes.get(at + 2) == Some(&b'{') => {
                 let digits =
                     bytes[at + 3..].iter().take(7).take_while(|b| nibble(**b).is_some()).count();
+                // What is not closed ends with its digits: the next sign may be several bytes long.
+                let closed = usize::from(bytes.get(at + 3 + digits) == Some(&b'}'));
                 match code_at(bytes, at + 3, digits) {
-                    Some(code) if digits > 0 && push_char(raw, code) => digits + 4,
+                    Some(code) if digits > 0 && push_char(raw, code) => digits + 3 + closed,
                     _ => break,
                 }
             }

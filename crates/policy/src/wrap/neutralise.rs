@@ -107,9 +107,32 @@ fn advance(seen: Seen, letter: u8) -> Seen {
 
 /// The sign `<` as a tag character.
 const TAG_SIGN: &str = "\u{e003c}";
+/// Tag characters, which are not shown, and how all of them begin.
+const TAGS: std::ops::RangeInclusive<char> = '\u{e0000}'..='\u{e007f}';
+const TAG_LEAD: &[u8] = b"\xf3\xa0";
 
 /// The signs to replace, in order, apart from each other.
 fn places(text: &str) -> Vec<Range<usize>> {
+    let mut found = search(text);
+    // Who reads tag characters passes over what stands between them: there this sign may open
+    // anything, and nobody needs it.
+    let hidden = memchr::memmem::find_iter(text.as_bytes(), TAG_SIGN);
+    found.extend(hidden.map(|at| at..at + TAG_SIGN.len()));
+    // And who does not see them reads on over them, in the middle of an escape as well.
+    if memchr::memmem::find(text.as_bytes(), TAG_LEAD).is_some() {
+        let (mut from, mut seen) = (Vec::new(), String::new());
+        for (at, sign) in text.char_indices().filter(|(_, sign)| !TAGS.contains(sign)) {
+            from.extend(at..at + sign.len_utf8());
+            seen.push(sign);
+        }
+        let there =
+            |range: Range<usize>| Some(*from.get(range.start)?..*from.get(range.end - 1)? + 1);
+        found.extend(search(&seen).into_iter().filter_map(there));
+    }
+    merged(found)
+}
+
+fn search(text: &str) -> Vec<Range<usize>> {
     let mut search = Search {
         text,
         seen: [0; MAX_ESCAPE + 1],
@@ -118,11 +141,7 @@ fn places(text: &str) -> Vec<Range<usize>> {
         found: Vec::new(),
     };
     search.run();
-    // Who reads tag characters passes over what stands between them: there this sign may open
-    // anything, and nobody needs it.
-    let hidden = memchr::memmem::find_iter(text.as_bytes(), TAG_SIGN);
-    search.found.extend(hidden.map(|at| at..at + TAG_SIGN.len()));
-    merged(search.found)
+    search.found
 }
 
 struct Search<'t> {

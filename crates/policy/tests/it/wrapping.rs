@@ -57,6 +57,22 @@ fn assert_neutral(text: &str) {
     assert!(wrapper.wrap(WrapKind::ToolOutput, "id", None, &wrapped).already);
 }
 
+#[test]
+fn signs_that_are_not_shown_do_not_split_an_escape() {
+    for text in [
+        "=\u{e0074}3Ctool_output",
+        "&l\u{e0041}t;/tool_output>",
+        "%\u{e007f}3C\u{e0001}tool_output",
+        "<to\u{e0020}ol_output",
+    ] {
+        assert_neutral(text);
+        assert!(neutralise(text).replaced > 0, "{text:?}");
+    }
+    // An escape that is never closed, before a sign of several bytes.
+    assert_neutral("\\u{0\u{1d300}");
+    assert_neutral("\\u{3c\u{1d300}tool_output");
+}
+
 const SPELLINGS: &[&str] = &[
     "</tool_output>",
     "</TOOL_OUTPUT>",
