@@ -136,7 +136,6 @@ pub(crate) fn name_of_denied(call: libc::c_long) -> Option<&'static str> {
 /// where a filter cannot see them.
 const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_clone3,
-    libc::SYS_openat2,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -197,6 +196,10 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     }
     for call in UNKNOWN {
         to.deny(*call, ENOSYS);
+    }
+    if !surroundings.told {
+        // Nobody is there who reads its flags.
+        to.deny(libc::SYS_openat2, ENOSYS);
     }
     to.deny_equal(libc::SYS_ioctl, 1, TERMINAL_REQUESTS, EPERM);
     to.deny_other(libc::SYS_personality, 0, &[0, u32::MAX], EPERM);

@@ -32,6 +32,7 @@ mod looks;
 mod masks;
 pub(crate) mod names;
 mod open;
+mod open2;
 mod place;
 mod pulse;
 mod remove;

@@ -407,8 +407,13 @@ pub(crate) fn loopback_up() -> Result<()> {
     request.ifr_name[1] = c_char::try_from(b'o').unwrap_or_default();
     request.ifr_ifru.ifru_flags = c_short_flags();
     // SAFETY: the structure is the one that this request takes.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) }.into())
-        .map(drop)
+    check(
+        unsafe {
+            libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw mut request)
+        }
+        .into(),
+    )
+    .map(drop)
 }
 
 fn c_short_flags() -> libc::c_short {

@@ -19,6 +19,8 @@ pub const MAX_ENTRIES: usize = 100_000;
 pub const MAX_FOUND: usize = 2_000;
 /// Deepest folder that is looked into.
 const DEEPEST: usize = 64;
+/// Folders that one thread looks at before it asks for help.
+const ALONE: usize = 40;
 
 /// A guarded name that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,25 +107,81 @@ pub fn walk(
     whole: Option<Guard>,
 ) -> Result<Walked, Errno> {
     let base = base.file_name().unwrap_or_default().as_bytes();
-    let mut walked = Walked::default();
-    let mut buffer = vec![MaybeUninit::<u8>::uninit(); 64 << 10];
-    let mut first = Some(open(root, c".")?);
-    let mut stack = vec![Next { path: Vec::new(), depth: 0, inside: whole }];
-    while let Some(Next { path, depth, inside }) = stack.pop() {
-        let folder = match (first.take(), CString::new(path.clone())) {
+    let first = open(root, c".")?;
+    let mut walker = Walker::new(root, base, names);
+    let whole = Next { path: Vec::new(), depth: 0, inside: whole };
+    walker.folder(Some(first), whole);
+    walker.go_on(ALONE);
+    if walker.stack.len() < 2 {
+        walker.go_on(usize::MAX);
+        return Ok(walker.walked);
+    }
+    // There is much to see: two look.
+    let mut other = Walker::new(root, base, names);
+    let all = std::mem::take(&mut walker.stack);
+    for (place, next) in all.into_iter().enumerate() {
+        let half = if place % 2 == 0 { &mut walker } else { &mut other };
+        half.stack.push(next);
+    }
+    let joined = std::thread::scope(|scope| {
+        let far = std::thread::Builder::new().spawn_scoped(scope, || other.go_on(usize::MAX));
+        walker.go_on(usize::MAX);
+        far.map(std::thread::ScopedJoinHandle::join)
+    });
+    match joined {
+        Ok(Ok(())) => {}
+        // What was not seen is not guarded.
+        Ok(Err(_)) => return Err(Errno::AGAIN),
+        // There may be no room for one more thread.
+        Err(_) => other.go_on(usize::MAX),
+    }
+    let mut walked = walker.walked;
+    walked.join(other.walked);
+    Ok(walked)
+}
+
+/// A walk on its way.
+struct Walker<'a> {
+    root: BorrowedFd<'a>,
+    /// Name of the folder that is walked.
+    base: &'a [u8],
+    names: &'a Names,
+    walked: Walked,
+    stack: Vec<Next>,
+    buffer: Vec<MaybeUninit<u8>>,
+}
+
+impl<'a> Walker<'a> {
+    fn new(root: BorrowedFd<'a>, base: &'a [u8], names: &'a Names) -> Self {
+        let buffer = vec![MaybeUninit::uninit(); 64 << 10];
+        Self { root, base, names, walked: Walked::default(), stack: Vec::new(), buffer }
+    }
+
+    /// Looks at so many folders, or all.
+    fn go_on(&mut self, folders: usize) {
+        for _ in 0..folders {
+            let ended = self.walked.entries > MAX_ENTRIES || self.walked.is_full();
+            let Some(next) = self.stack.pop().filter(|_| !ended) else { return };
+            self.folder(None, next);
+        }
+    }
+
+    /// Looks at one folder, which may be open already.
+    fn folder(&mut self, first: Option<OwnedFd>, Next { path, depth, inside }: Next) {
+        let folder = match (first, CString::new(path.clone())) {
             (Some(first), _) => first,
             // Unreadable here is unreadable there: it is the same user.
-            (None, Ok(path)) => match open(root, &path) {
+            (None, Ok(path)) => match open(self.root, &path) {
                 Ok(folder) => folder,
-                Err(_) => continue,
+                Err(_) => return,
             },
-            (None, Err(_)) => continue,
+            (None, Err(_)) => return,
         };
-        let parent = [base, b"/", &path].concat();
+        let parent = [self.base, b"/", &path].concat();
         let parts: Vec<&[u8]> = parts_of(&parent).collect();
         let in_git = git::part(&parts).0 != Part::Outside;
         let mut repository = Repository::default();
-        let mut entries = RawDir::new(folder.as_fd(), &mut buffer);
+        let mut entries = RawDir::new(folder.as_fd(), &mut self.buffer);
         while let Some(entry) = entries.next() {
             let Ok(entry) = entry else { break };
             let name = entry.file_name();
@@ -131,39 +189,41 @@ pub fn walk(
             if matches!(bytes, b"." | b"..") {
                 continue;
             }
-            walked.entries += 1;
-            if walked.entries > MAX_ENTRIES {
-                walked.cut_short = true;
-                return Ok(walked);
+            self.walked.entries += 1;
+            if self.walked.entries > MAX_ENTRIES {
+                self.walked.cut_short = true;
+                return;
             }
             let kind = match entry.file_type() {
                 FileType::Unknown => kind_of(folder.as_fd(), name),
                 kind => kind,
             };
             if kind == FileType::Socket {
-                walked.sockets.extend(joined(&path, bytes));
+                self.walked.sockets.extend(joined(&path, bytes));
                 continue;
             }
             if let Some(guard) = inside {
                 match kind {
-                    FileType::Symlink => walked.link(&path, bytes, guard, Vec::new()),
-                    FileType::Directory if depth >= DEEPEST => walked.cut_short = true,
-                    FileType::Directory => stack.extend(joined(&path, bytes).map(|path| Next {
-                        path: path.into_bytes(),
-                        depth: depth + 1,
-                        inside,
-                    })),
+                    FileType::Symlink => self.walked.link(&path, bytes, guard, Vec::new()),
+                    FileType::Directory if depth >= DEEPEST => self.walked.cut_short = true,
+                    FileType::Directory => {
+                        self.stack.extend(joined(&path, bytes).map(|path| Next {
+                            path: path.into_bytes(),
+                            depth: depth + 1,
+                            inside,
+                        }))
+                    }
                     _ => {}
                 }
-                if walked.is_full() {
-                    return Ok(walked);
+                if self.walked.is_full() {
+                    return;
                 }
                 continue;
             }
             if !in_git {
                 repository.sees(name, kind);
             }
-            let guard = names.of(&parent, bytes).or_else(|| {
+            let guard = self.names.of(&parent, bytes).or_else(|| {
                 let whole = || [parts.as_slice(), &[bytes]].concat();
                 let part = if in_git { git::part(&whole()).0 } else { Part::Outside };
                 let steers = matches!(
@@ -175,23 +235,25 @@ pub fn walk(
                 (steers || file).then_some(Guard::ReadOnly)
             });
             match (guard, kind) {
-                (Some(guard), FileType::Symlink) => walked.link(&path, bytes, guard, Vec::new()),
+                (Some(guard), FileType::Symlink) => {
+                    self.walked.link(&path, bytes, guard, Vec::new())
+                }
                 (None, FileType::Symlink) => {
-                    let rest = names.continued(&[parts.as_slice(), &[bytes]].concat());
+                    let rest = self.names.continued(&[parts.as_slice(), &[bytes]].concat());
                     if !rest.is_empty() {
-                        walked.link(&path, bytes, Guard::ReadOnly, rest);
+                        self.walked.link(&path, bytes, Guard::ReadOnly, rest);
                     }
                 }
                 (Some(guard), _) => {
                     let folder = kind == FileType::Directory;
-                    walked.found.extend(joined(&path, bytes).map(|path| Found {
+                    self.walked.found.extend(joined(&path, bytes).map(|path| Found {
                         path,
                         guard,
                         folder,
                     }));
                     // Links in what is shown empty lead nowhere.
                     if folder && guard == Guard::ReadOnly && depth < DEEPEST {
-                        stack.extend(joined(&path, bytes).map(|path| Next {
+                        self.stack.extend(joined(&path, bytes).map(|path| Next {
                             path: path.into_bytes(),
                             depth: depth + 1,
                             inside: Some(guard),
@@ -199,9 +261,9 @@ pub fn walk(
                     }
                 }
                 (None, FileType::Directory) if bytes == b"objects" && ends_with_git(&path) => {}
-                (None, FileType::Directory) if depth >= DEEPEST => walked.cut_short = true,
+                (None, FileType::Directory) if depth >= DEEPEST => self.walked.cut_short = true,
                 (None, FileType::Directory) => {
-                    stack.extend(joined(&path, bytes).map(|path| Next {
+                    self.stack.extend(joined(&path, bytes).map(|path| Next {
                         path: path.into_bytes(),
                         depth: depth + 1,
                         inside: None,
@@ -209,16 +271,16 @@ pub fn walk(
                 }
                 (None, _) => {}
             }
-            if walked.is_full() {
-                return Ok(walked);
+            if self.walked.is_full() {
+                return;
             }
         }
         if repository.is_one() {
             for (name, kind) in &repository.steering {
                 let (name, folder) = (name.to_bytes(), *kind == FileType::Directory);
                 match kind {
-                    FileType::Symlink => walked.link(&path, name, Guard::ReadOnly, Vec::new()),
-                    _ => walked.found.extend(joined(&path, name).map(|path| Found {
+                    FileType::Symlink => self.walked.link(&path, name, Guard::ReadOnly, Vec::new()),
+                    _ => self.walked.found.extend(joined(&path, name).map(|path| Found {
                         path,
                         guard: Guard::ReadOnly,
                         folder,
@@ -227,12 +289,21 @@ pub fn walk(
             }
         }
     }
-    Ok(walked)
 }
 
 impl Walked {
     fn link(&mut self, path: &[u8], name: &[u8], guard: Guard, inside: Vec<Vec<u8>>) {
         self.links.extend(joined(path, name).map(|path| Link { path, guard, inside }));
+    }
+
+    /// Adds what another has seen.
+    fn join(&mut self, other: Self) {
+        self.found.extend(other.found);
+        self.links.extend(other.links);
+        self.sockets.extend(other.sockets);
+        self.entries += other.entries;
+        self.cut_short |= other.cut_short | (self.entries > MAX_ENTRIES);
+        let _ = self.is_full();
     }
 
     /// Whether more was found than can be held.
@@ -321,6 +392,35 @@ mod tests {
         assert!(parts.inside.contains(&b"workflows".to_vec()), "{parts:?}");
         assert_eq!(walked.sockets, [c"w/s".to_owned()]);
         assert!(!walked.cut_short);
+    }
+
+    #[test]
+    fn much_is_seen_by_two_as_by_one() {
+        let lab = tempfile::tempdir().unwrap();
+        let mut expected = Vec::new();
+        for folder in 0..200 {
+            let path = format!("d{}/s{folder}", folder % 7);
+            fs::create_dir_all(lab.path().join(&path)).unwrap();
+            for name in ["a.rs", ".env", "CLAUDE.md"] {
+                fs::write(lab.path().join(&path).join(name), "x").unwrap();
+            }
+            std::os::unix::fs::symlink("a.rs", lab.path().join(&path).join("AGENTS.md")).unwrap();
+            expected.extend([format!("{path}/.env"), format!("{path}/CLAUDE.md")]);
+        }
+        expected.sort();
+        let walked = names_in(lab.path());
+        let found: Vec<_> = walked.found.iter().map(|one| one.path.to_str().unwrap()).collect();
+        assert_eq!(found, expected);
+        assert_eq!((walked.links.len(), walked.entries), (200, 7 + 200 + 4 * 200));
+        assert!(!walked.cut_short);
+        // More than can be held is told, whoever found it.
+        for folder in 200..1100 {
+            let path = lab.path().join(format!("d{}/s{folder}", folder % 7));
+            fs::create_dir_all(&path).unwrap();
+            fs::write(path.join(".env"), "x").unwrap();
+            fs::write(path.join("CLAUDE.md"), "x").unwrap();
+        }
+        assert!(names_in(lab.path()).cut_short);
     }
 
     #[test]

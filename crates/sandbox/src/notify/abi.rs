@@ -204,7 +204,7 @@ pub(super) fn hide() -> io::Result<()> {
 /// What a call is, and where its arguments are.
 pub(super) fn name(number: c_long) -> &'static str {
     match number {
-        libc::SYS_openat => "open",
+        libc::SYS_openat | libc::SYS_openat2 => "open",
         libc::SYS_mkdirat => "mkdir",
         libc::SYS_mknodat => "mknod",
         libc::SYS_renameat | libc::SYS_renameat2 => "rename",

@@ -48,6 +48,8 @@ const TOLD: &[libc::c_long] = &[
     libc::SYS_linkat,
     libc::SYS_symlinkat,
     libc::SYS_bind,
+    // Its flags lie in memory, where a filter cannot see them.
+    libc::SYS_openat2,
     // Makes nothing, but says with which rights everything is made.
     libc::SYS_umask,
 ];
@@ -66,9 +68,8 @@ const OPENS: &[(libc::c_long, u32)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1),
 ];
-/// What hides its flags from a filter, or goes around one. Programs know kernels that have none of it.
-const ABSENT: &[libc::c_long] =
-    &[libc::SYS_openat2, libc::SYS_io_uring_setup, libc::SYS_open_by_handle_at];
+/// What goes around a filter. Programs know kernels that have none of it.
+const ABSENT: &[libc::c_long] = &[libc::SYS_io_uring_setup, libc::SYS_open_by_handle_at];
 
 /// Calls that look for something, each with the argument that holds its path, and the one before it, if it
 /// is a directory to start from.

@@ -84,7 +84,30 @@ impl Supervisor {
         flags: OFlags,
         mode: u32,
     ) -> Result<Done, Stop> {
-        let (mut anchor, mut path) = caller.start(descriptor, caller.text(path)?)?;
+        let (anchor, path) = caller.start(descriptor, caller.text(path)?)?;
+        self.open_from(caller, anchor, path, flags, mode)
+    }
+
+    /// A name in a folder that is held open.
+    pub(super) fn open_at(
+        &mut self,
+        caller: &Caller<'_>,
+        folder: OwnedFd,
+        name: CString,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<Done, Stop> {
+        self.open_from(caller, Arc::new(folder), name, flags, mode)
+    }
+
+    fn open_from(
+        &mut self,
+        caller: &Caller<'_>,
+        mut anchor: Arc<OwnedFd>,
+        mut path: CString,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<Done, Stop> {
         let makes = flags.intersects(OFlags::CREATE | OFlags::TMPFILE);
         let umask = if makes { self.umask(caller)? } else { Mode::empty() };
         caller.is_there()?;

@@ -285,6 +285,7 @@ impl Supervisor {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_open if self.only_looks(flags(1)) => self.look_at(a, HERE, 0, "open"),
             libc::SYS_openat => self.open(a, number(0), 1, flags(2), number(3)),
+            libc::SYS_openat2 => self.open2(a),
             libc::SYS_mkdirat => self.make_directory(a, number(0), 1, number(2)),
             libc::SYS_mknodat => self.make_node(a, number(0), 1, number(2), number(3).into()),
             libc::SYS_renameat => self.rename(a, (number(0), 1), (number(2), 3), 0),

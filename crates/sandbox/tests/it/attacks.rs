@@ -23,6 +23,13 @@ fn reaches(number: i64, arguments: &str) -> String {
     )
 }
 
+fn open2(path: &str, flags: u64, mode: u64, resolve: u64) -> String {
+    format!(
+        "python3 -c 'import ctypes,os,sys;L=ctypes.CDLL(None);h=(ctypes.c_uint64*3)({flags},{mode},{resolve});\
+         sys.exit(0 if L.syscall(437,-100,os.path.expandvars(\"{path}\").encode(),h,24)>=0 else 1)'"
+    )
+}
+
 fn socket(arguments: &str) -> String {
     format!("python3 -c 'import socket;socket.socket({arguments})'")
 }
@@ -164,7 +171,12 @@ fn attacks() -> Vec<(&'static str, String)> {
         ("swapon", reaches(167, ",0,0")),
         ("fanotify", reaches(300, ",0,0")),
         ("memfd_secret", call(447, ",0")),
-        ("openat2", reaches(437, ",-100,0,0,24")),
+        ("a hook by openat2", open2("$WS/.git/hooks/pre-push", 0o101, 0o755, 0)),
+        ("settings by openat2", open2(".mcp.json", 0o101, 0o644, 8)),
+        ("a key by openat2", open2("$H/.ssh/id_rsa", 0, 0, 0)),
+        ("a supervisor's own by openat2", open2("/proc/self/environ", 0, 0, 0)),
+        ("a process's own by openat2", open2("/proc/1/environ", 0, 0, 0)),
+        ("a set-id file by openat2", open2("suid", 0o101, 0o4755, 0)),
         ("x32", call(0x4000_0000 | 39, "")),
         ("32-bit calls", "python3 -c 'import mmap,ctypes;m=mmap.mmap(-1,4096,prot=7);\
           m.write(bytes([0xb8,20,0,0,0,0xcd,0x80,0xc3]));\

@@ -234,3 +234,45 @@ fn a_terminal_is_the_callers_own() {
     ran.succeeded();
     assert!(lab.read("log").contains("to-the-terminal"), "{}", ran.stderr());
 }
+
+/// What a program that keeps its paths within a folder does; the numbers are flags and errors of x86-64.
+const WITHIN: &str = r#"
+import ctypes, errno, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+BENEATH, NO_SYMLINKS, IN_ROOT = 8, 4, 16
+def open2(at, path, flags, mode=0, resolve=0, size=24, more=()):
+    how = (ctypes.c_uint64 * (3 + len(more)))(flags, mode, resolve, *more)
+    made = libc.syscall(437, at, path.encode(), how, size)
+    return made if made >= 0 else errno.errorcode[ctypes.get_errno()]
+here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+made = open2(here, "lock", os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o640, BENEATH | NO_SYMLINKS)
+os.write(made, b"mine")
+print(oct(os.fstat(made).st_mode & 0o777), os.get_inheritable(made))
+print(open2(here, "lock", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600, BENEATH))
+print(os.read(open2(here, "lock", os.O_RDONLY, resolve=BENEATH), 9))
+print(os.listdir(open2(here, "folder", os.O_RDONLY | os.O_DIRECTORY, resolve=BENEATH)))
+print(open2(here, "../outside", os.O_RDONLY, resolve=BENEATH))
+print(open2(here, "../made", os.O_CREAT | os.O_RDWR, 0o600, BENEATH))
+print(open2(here, "folder/link", os.O_RDONLY, resolve=NO_SYMLINKS), open2(here, "folder/link", os.O_RDWR, resolve=BENEATH))
+print(os.read(open2(here, "folder/link", os.O_RDONLY, resolve=BENEATH), 9))
+print(open2(here, "no/where", os.O_RDONLY), open2(here, "lock", 0, 0o600), open2(here, "lock", 0, size=23))
+print(open2(here, "lock", 0, size=32, more=(1,)), open2(here, "lock", 0, size=32, more=(0,)) >= 0)
+print(open2(here, "lock", os.O_RDONLY | os.O_DIRECTORY), open2(here, "folder", os.O_RDWR))
+os.mkfifo("pipe")
+print(open2(here, "pipe", os.O_RDONLY) in ("EACCES",))
+"#;
+
+#[test]
+fn paths_are_kept_within_a_folder_as_the_kernel_does() {
+    let lab = Lab::new();
+    lab.put("folder/file", "inside");
+    std::os::unix::fs::symlink("file", lab.work().join("folder/link")).unwrap();
+    std::fs::write(lab.folder.path().join("outside"), "out").unwrap();
+    let ran = lab.run(Command::new("python3").args(["-c", WITHIN]));
+    ran.succeeded();
+    let expected = "0o640 False\nEEXIST\nb'mine'\n['file', 'link']\nEXDEV\nEXDEV\nELOOP ELOOP\nb'inside'\n\
+                    ENOENT EINVAL EINVAL\nE2BIG True\nENOTDIR EISDIR\nTrue\n";
+    let sorted = ran.stdout().replace("['link', 'file']", "['file', 'link']");
+    assert_eq!(sorted, expected, "{}", ran.stderr());
+    assert!(!lab.folder.path().join("made").exists());
+}

@@ -58,6 +58,8 @@ fn protected_names_do_not_come_into_being() {
         "ln -s .npmrc l; echo x > l; r=$?; rm l; exit $r",
         "ln -s sub l; mkdir l/.cursor; r=$?; rm l; exit $r",
         "python3 -c 'import ctypes; L=ctypes.CDLL(None); import sys; sys.exit(0 if L.creat(b\".npmrc\", 0o644) >= 0 else 1)'",
+        "python3 -c 'import ctypes,sys; h=(ctypes.c_uint64*3)(0o1101,0o755,8); sys.exit(0 if ctypes.CDLL(None).syscall(437,-100,b\".git/hooks/pre-push\",h,24)>=0 else 1)'",
+        "python3 -c 'import ctypes,sys; h=(ctypes.c_uint64*3)(2,0,0); sys.exit(0 if ctypes.CDLL(None).syscall(437,-100,b\".git/config\",h,24)>=0 else 1)'",
         "python3 -c 'import ctypes,sys; L=ctypes.CDLL(None); sys.exit(0 if L.renameat2(-100, b\"AGENTS.md.txt\", -100, b\"SOUL.md\", 1) == 0 else 1)'",
         "python3 -c 'import ctypes,sys; L=ctypes.CDLL(None); sys.exit(0 if L.renameat2(-100, b\".git\", -100, b\"sub\", 2) == 0 else 1)'",
         "git init -q --separate-git-dir=gd other 2>/dev/null; mv other/.git .git; r=$?; rm -rf gd other; exit $r",
