@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Shared by the scripts beside it: sections with timing, the skip log, cargo-deny.
+# Shared by the scripts beside it: sections with timing, the skip log, tools of crates.io.
 # Sourced, never run.
 
 ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -111,6 +111,28 @@ find_deny() {
     rm -rf -- "$build"
     if ((status != 0)); then return 1; fi
     DENY=$TARGET_DIR/tools/bin/cargo-deny
+}
+
+TOOL=''
+
+# Sets TOOL to a program of crates.io of the version given, building it once per target folder: find_tool NAME VERSION [OPTION…]
+find_tool() {
+    local name=$1 version=$2 candidate
+    shift 2
+    for candidate in "$TARGET_DIR/tools/bin/$name" "$(command -v "$name" || true)"; do
+        if [[ -x $candidate && $("$candidate" --version 2>/dev/null || "$candidate" "${name#cargo-}" --version 2>/dev/null) =~ (^| |v)"$version"$ ]]; then
+            TOOL=$candidate
+            return 0
+        fi
+    done
+
+    printf 'building %s %s, once, one to three minutes on two cores\n' "$name" "$version"
+    local build=$TARGET_DIR/tools/build status=0
+    CARGO_TARGET_DIR=$build cargo install --quiet --locked --force "$name" --version "$version" "$@" \
+        --root "$TARGET_DIR/tools" || status=$?
+    rm -rf -- "$build"
+    if ((status != 0)); then return 1; fi
+    TOOL=$TARGET_DIR/tools/bin/$name
 }
 
 # The advisory database comes from a git host that a closed network does not reach.

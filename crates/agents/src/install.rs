@@ -17,6 +17,7 @@ mod kept;
 mod openclaw;
 mod opencode;
 mod plugin;
+pub mod presence;
 mod proxied;
 mod qwen_code;
 mod settings;

@@ -112,7 +112,7 @@ impl From<SoulguardCommand> for Command {
     fn from(command: SoulguardCommand) -> Self {
         match command {
             SoulguardCommand::Init(args) => Self::Init(args.only_identity()),
-            SoulguardCommand::Status(args) => Self::Status(args),
+            SoulguardCommand::Status(args) => Self::Status(args.into()),
             SoulguardCommand::Diff(args) => Self::Diff(args),
             SoulguardCommand::Apply(args) => Self::Apply(args),
             SoulguardCommand::Sync(args) => Self::Sync(args),

@@ -18,8 +18,10 @@ mod install;
 mod log;
 mod look;
 mod man;
+mod marks;
 pub(crate) mod md;
 mod notifications;
+mod notify;
 mod prove;
 mod proxy;
 mod rollback;
@@ -30,7 +32,10 @@ mod scan;
 mod serve;
 mod skill;
 mod snapshot;
+mod standing;
+pub(crate) mod status;
 mod time;
+mod top;
 mod trust;
 mod undo;
 mod uninstall;
@@ -66,6 +71,7 @@ pub(crate) enum Command {
     #[command(visible_aliases = ["policy", "security"])]
     Md(md::Args),
     Notifications(notifications::Args),
+    Notify(notify::Args),
     Protect(identity::ProtectArgs),
     Prove(prove::Args),
     Proxy(proxy::Args),
@@ -81,8 +87,9 @@ pub(crate) enum Command {
     Skill(skill::Args),
     Snapshot(snapshot::Args),
     Stage(identity::StageArgs),
-    Status(identity::StatusArgs),
+    Status(status::Args),
     Sync(identity::SyncArgs),
+    Top(top::Args),
     Undo(undo::Args),
     Uninstall(uninstall::Args),
     Watch(identity::WatchArgs),
@@ -113,6 +120,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Sandbox(args) => sandbox::run(context, args),
         Command::Rollback(args) => rollback::run(context, args),
         Command::Notifications(args) => notifications::run(context, args),
+        Command::Notify(args) => notify::run(context, args),
         Command::Prove(args) => prove::run(context, args),
         Command::Proxy(args) => proxy::run(context, args),
         Command::Serve(args) => serve::run(context, args),
@@ -127,9 +135,10 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Reset(args) => identity::reset(context, args),
         Command::Restore(args) => identity::restore(context, args),
         Command::Stage(args) => identity::stage(context, args),
-        Command::Status(args) => identity::status(context, args),
+        Command::Status(args) => status::run(context, args),
         Command::Sync(args) => identity::sync(context, args),
         Command::Watch(args) => identity::watch(context, args),
+        Command::Top(args) => top::run(context, args),
         Command::Undo(args) => undo::run(context, args),
         Command::Uninstall(args) => uninstall::run(context, args),
         Command::Witness(args) => witness::run(context, args.command),

@@ -148,16 +148,26 @@ impl Context {
 
     /// Asks a question on the terminal; only `y` and `yes` are a yes.
     pub(crate) fn confirm(&mut self, question: &str) -> Result<bool, CliError> {
+        let answer = self.ask_line(&format!("{question} [y/N]"))?.unwrap_or_default();
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Asks on the terminal for a line; nothing, where there is none any more.
+    pub(crate) fn ask_line(&mut self, question: &str) -> Result<Option<String>, CliError> {
         use std::io::Write as _;
         let failed =
             |error: &std::io::Error| CliError::io("read", Path::new("the terminal"), error);
         let mut stderr = std::io::stderr();
-        write!(stderr, "{question} [y/N] ")
-            .and_then(|()| stderr.flush())
-            .map_err(|e| failed(&e))?;
+        write!(stderr, "{question} ").and_then(|()| stderr.flush()).map_err(|e| failed(&e))?;
         let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).map_err(|error| failed(&error))?;
-        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        let read = std::io::stdin().read_line(&mut answer).map_err(|error| failed(&error))?;
+        Ok((read > 0).then_some(answer))
+    }
+
+    /// Where programs are looked for.
+    pub(crate) fn program_folders(&self) -> Vec<PathBuf> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).collect()
     }
 
     /// This program, to start it again.

@@ -3,6 +3,7 @@
 //! Every text that is printed passes [`harmless`]; what may hold escape sequences of our own are
 //! only the styles of a [`Line`], the help, and generated files.
 
+mod diff;
 mod line;
 mod progress;
 mod remarks;
@@ -15,6 +16,7 @@ use clap::builder::StyledStr;
 use serde::Serialize;
 use wardkeep_evidence::check::printable;
 
+pub(crate) use self::diff::diff;
 pub(crate) use self::line::Line;
 use self::line::Tone;
 pub(crate) use self::progress::Progress;
@@ -94,6 +96,12 @@ impl Ui {
     /// Prints rows with aligned columns, as [`Self::say`].
     pub(crate) fn table(&mut self, rows: &[Vec<Line>]) {
         aligned(rows).into_iter().for_each(|line| self.say(line));
+    }
+
+    /// As [`Self::table`], each row cut to what a line has room for.
+    pub(crate) fn narrow_table(&mut self, rows: &[Vec<Line>]) {
+        let width = self.width();
+        aligned(rows).into_iter().for_each(|line| self.say(line.fit(width)));
     }
 
     /// Prints rows with aligned columns, as [`Self::answer`].

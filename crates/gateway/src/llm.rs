@@ -17,6 +17,7 @@ mod judge;
 mod monitored;
 mod otlp;
 mod reply;
+mod room;
 mod serve;
 mod session;
 mod sse;
@@ -27,8 +28,8 @@ pub use ask::{Asked, Role};
 pub use config::{BadUpstream, Config, Features, Limits, Upstream};
 pub use json::BadJson;
 pub use judge::{
-    Admission, BoxFuture, Denial, Ended, Exchange, Fresh, Judge, Outcome, Request, Seen, Source,
-    Watch,
+    Admission, Bodies, BoxFuture, Denial, Ended, Exchange, Fresh, Judge, Outcome, Request, Seen,
+    Source, Watch,
 };
 #[cfg(feature = "monitor")]
 pub use monitored::Monitored;

@@ -14,11 +14,13 @@ mod live;
 mod office;
 mod routes;
 mod serve;
+mod stall;
 mod views;
 
 pub use self::door::Config;
 pub use self::office::{
-    Answer, Counts, Event, Events, EventsAsked, Evidence, Given, Office, Outcome, Policy, Posture,
-    RecordView, Requests, Scope, Staged, Trouble, Waiting,
+    AnchorRow, Answer, Chain, Counts, Event, Events, EventsAsked, Evidence, FullCheck, Given,
+    Office, Outcome, Policy, Posture, RecordView, Requests, Scope, SkillRow, Skills, Staged,
+    Trouble, Waiting,
 };
 pub use self::serve::start;

@@ -9,7 +9,7 @@ use crate::level::Holder;
 use crate::name::Name;
 use crate::stage::protected;
 use crate::staging::Refused;
-use crate::tree::{Hold, Kind, Unread, walk};
+use crate::tree::{Hold, Kind, Limits, Root, Unread, walk};
 use crate::version::Version;
 use crate::workspace::{Record, Workspace};
 
@@ -35,6 +35,43 @@ pub struct SetUp {
     /// What an ended process had left undone, and was finished first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<Recovered>,
+}
+
+/// What setting a folder up would approve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// The configuration that would be written; none, where there is one.
+    pub config: Option<Vec<u8>>,
+    /// What would be protected, beside the configuration.
+    pub protected: Vec<Name>,
+    /// What would be watched.
+    pub watched: Vec<Name>,
+}
+
+/// Looks what [`Workspace::set_up`] would approve in a folder; changes nothing.
+///
+/// # Errors
+/// If its configuration is invalid, or the file system refuses.
+pub fn preview(path: &std::path::Path, default: &Config, limits: Limits) -> Result<Preview> {
+    let root = Root::open(path)?;
+    let own = Name::new(CONFIG_FILE.as_bytes())
+        .ok_or_else(|| IdentityError::damaged("a name of our own"))?;
+    let (config, made) = match root.read(&own, crate::config::MAX_CONFIG as u64) {
+        Ok((bytes, _)) => (Config::parse(&bytes)?, None),
+        Err(Unread::Missing) => (default.clone(), Some(default.to_bytes())),
+        Err(unread) => return Err(IdentityError::Unfit { name: own, why: unread.to_string() }),
+    };
+    let tiers = config.tiers()?;
+    let hold = Hold { tiers: Some(&tiers), limits, progress: &|_| {} };
+    let mut preview = Preview { config: made, protected: Vec::new(), watched: Vec::new() };
+    for found in walk(&root, &hold)?.found {
+        match found.tier.filter(|_| found.look.kind != Kind::Folder && found.name != own) {
+            Some(Tier::Protect) => preview.protected.push(found.name),
+            Some(Tier::Watch) => preview.watched.push(found.name),
+            None => {}
+        }
+    }
+    Ok(preview)
 }
 
 impl Workspace<'_> {

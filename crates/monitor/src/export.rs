@@ -36,12 +36,16 @@ impl Selection {
     /// Whether everything is asked for.
     #[must_use]
     pub fn is_all(&self) -> bool {
-        let Filter { since, until, session, agent, kind, below, from } = &self.filter;
+        let Filter { since, until, session, agent, kind, verdict, category, severity, below, from } =
+            &self.filter;
         since.is_none()
             && until.is_none()
             && session.is_none()
             && agent.is_none()
             && kind.is_none()
+            && verdict.is_none()
+            && category.is_none()
+            && severity.is_none()
             && below.is_none()
             && from.is_none()
             && self.around.is_none()

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 use wardkeep_evidence::hash::RecordId;
-use wardkeep_evidence::record::RecordType;
+use wardkeep_evidence::record::{Record, RecordType};
 use wardkeep_evidence::time::Timestamp;
 
 pub use self::queries::{Asked, Row};
@@ -24,9 +24,10 @@ pub use self::words::Said;
 use crate::files::no_follow;
 use crate::journal::{Folder, JournalError, JournalLine};
 pub use wardkeep_guard::alert::{Category, Severity};
+pub use wardkeep_guard::verdict::Verdict;
 
 const FILE: &str = "index.sqlite";
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 // The numbers are shapes: notifications, acknowledgements, changes of files.
 const TABLES: &str = "
     CREATE TABLE lines (
@@ -38,10 +39,12 @@ const TABLES: &str = "
         PRIMARY KEY (child, parent, ambient)) WITHOUT ROWID;
     CREATE TABLE shapes (shape INTEGER PRIMARY KEY, records INTEGER NOT NULL, many INTEGER NOT NULL);
     CREATE TABLE reached (segment INTEGER NOT NULL, offset INTEGER NOT NULL);";
-const INDEXES: [(&str, &str); 8] = [
+const INDEXES: [(&str, &str); 10] = [
     ("lines_key", "ON lines (key)"),
     ("lines_session", "ON lines (session, idx)"),
     ("lines_agent", "ON lines (agent, idx)"),
+    ("lines_kind", "ON lines (shape & 31, idx)"),
+    ("lines_verdict", "ON lines (shape & 245760, idx) WHERE shape & 245760 > 0"),
     ("lines_time", "ON lines (time)"),
     ("lines_notice", "ON lines (idx, shape) WHERE shape >= 1073741824"),
     ("lines_acknowledged", "ON lines (idx) WHERE shape & 15872 = 3072"),
@@ -110,6 +113,12 @@ pub struct Filter {
     pub agent: Option<String>,
     /// Of this type.
     pub kind: Option<RecordType>,
+    /// Decided so.
+    pub verdict: Option<Verdict>,
+    /// Of this category.
+    pub category: Option<Category>,
+    /// Notifications at least so grave.
+    pub severity: Option<Severity>,
     /// Before this position in the log.
     pub below: Option<u64>,
     /// From this position in the log on.
@@ -132,6 +141,32 @@ impl Filter {
             && self.from.is_none_or(|from| line.entry.index >= from)
             && is(&self.session, "session")
             && is(&self.agent, "agent")
+            && self.takes(record)
+    }
+
+    fn takes(&self, record: &Record<'_>) -> bool {
+        let Self { verdict, category, severity, .. } = self;
+        if verdict.is_none() && category.is_none() && severity.is_none() {
+            return true;
+        }
+        let shape = Facts::of(record).shape;
+        verdict.is_none_or(|verdict| shape.verdict == Some(verdict))
+            && category.is_none_or(|category| shape.category == Some(category))
+            && severity.is_none_or(|severity| shape.level >= Some(severity))
+    }
+
+    /// Whether one index answers it all at once.
+    pub(crate) fn is_direct(&self) -> bool {
+        let Self { since, until, session, agent, kind, verdict, category, severity, .. } = self;
+        let indexed = [
+            session.is_some(),
+            agent.is_some(),
+            kind.is_some(),
+            verdict.is_some(),
+            severity.is_some(),
+        ];
+        let others = since.is_some() || until.is_some() || category.is_some();
+        !others && indexed.into_iter().filter(|given| *given).count() <= 1
     }
 }
 
@@ -348,6 +383,8 @@ mod tests {
         assert!(definition.contains(&format!("WHERE shape >= {first};")));
         let (mask, told) = Shape::said_bits(Said::Acknowledgement);
         assert!(definition.contains(&format!("WHERE shape & {mask} = {told};")));
+        let mask = Shape::verdict_bits(Verdict::Deny).0;
+        assert!(definition.contains(&format!("(shape & {mask}, idx) WHERE shape & {mask} > 0;")));
         let kinds = [RecordType::FileWrite, RecordType::FileDelete, RecordType::FileRename];
         let kinds = kinds.map(|kind| Shape::kind_bits(kind).1.to_string()).join(", ");
         assert!(definition.contains(&format!("WHERE shape & 31 IN ({kinds});")));

@@ -17,8 +17,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use commit::Journal;
 pub(crate) use commit::nonce;
+pub use commit::{Journal, Waiting};
 pub use folder::{Folder, SegmentNumber};
 pub use line::{JournalLine, entry_of, parse_line};
 pub(crate) use line::{is_index, parse as parse_value, split as split_line};

@@ -6,9 +6,11 @@
 
 pub mod anchor;
 pub mod approvals;
+pub mod bodies;
 pub mod daemon;
 pub mod export;
 mod files;
+pub mod grade;
 pub mod identity;
 pub mod index;
 pub mod journal;
@@ -23,6 +25,7 @@ pub mod resolve;
 pub mod rollback;
 pub mod rules;
 pub mod sealer;
+pub mod search;
 pub mod skills;
 pub mod snapshot;
 pub mod store;

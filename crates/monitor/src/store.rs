@@ -14,7 +14,9 @@ use wardkeep_evidence::seal::{LogPublic, Seal};
 use wardkeep_evidence::time::Timestamp;
 
 use crate::files::{MAX_SMALL_BYTES, read_plain};
-use crate::journal::{Appended, Clock, Config, Folder, Found, Journal, JournalError, nonce};
+use crate::journal::{
+    Appended, Clock, Config, Folder, Found, Journal, JournalError, Waiting, nonce,
+};
 use crate::sealer::{LOG_PUBLIC, Sealer, SealerError};
 
 /// Version of the state directory's layout.
@@ -186,6 +188,14 @@ impl Store {
     /// # Errors
     /// When it cannot be written. A seal that cannot be made is no error here.
     pub fn append(&self, event: Event<'_>) -> Result<Appended> {
+        Ok(self.append_later(event)?.on_disk()?)
+    }
+
+    /// Takes an event to be appended; it is on disk when [`Waiting::on_disk`] says so.
+    ///
+    /// # Errors
+    /// When it cannot be taken.
+    pub fn append_later(&self, event: Event<'_>) -> Result<Waiting<'_>> {
         let now = self.clock.now();
         let _ = self.seal_at(now, false);
         let Event { kind, principal, taint, parents, agent, session, workspace, mut meta, payload } =
@@ -197,7 +207,7 @@ impl Store {
         meta.set("ts", Value::from(now.to_string()));
         meta.set("workspace", Value::from(workspace));
         let record = NewRecord { kind, principal, taint, parents, meta, payload };
-        Ok(self.journal.append(record)?)
+        Ok(self.journal.append_later(record)?)
     }
 
     /// Makes the seal that is due now, if one is.

@@ -75,6 +75,8 @@ pub enum Signer {
     Cli,
     /// A person at a window.
     Gui,
+    /// A person who answered in a chat.
+    Chat,
 }
 
 impl Signer {
@@ -84,6 +86,7 @@ impl Signer {
         match self {
             Self::Cli => "cli",
             Self::Gui => "gui",
+            Self::Chat => "chat",
         }
     }
 }

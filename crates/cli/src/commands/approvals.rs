@@ -45,7 +45,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
 }
 
-fn open(context: &Context) -> Result<Approvals, CliError> {
+pub(super) fn open(context: &Context) -> Result<Approvals, CliError> {
     let owner = rustix::process::getuid().as_raw();
     Ok(Approvals::open(&context.state_dir()?, owner)?)
 }

@@ -1,39 +1,58 @@
 //! `wardkeep demo`: scenes that play for real, in a folder that is thrown away.
 
+mod alohomora;
 mod attacks;
 mod confined;
 mod evidence;
+mod finale;
 mod identity;
 mod model;
 mod poison;
 mod policy;
+mod process;
 mod stage;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use self::finale::Handed;
 use self::stage::{Scene, Stage};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::ui::Line;
 
-/// Plays attacks on an agent's instructions and on its record, and shows what catches them
+/// Shows an agent that is taken over, first unprotected and then protected, and what stops it
 ///
-/// Everything happens for real in a folder that is removed at the end: a policy is signed and
-/// attacked, a web page poisons an agent's session, a model talks through the
-/// proxy, a process that took the agent over rewrites what
-/// defines it, a hostile script runs free and then confined, a journal is written, tampered with in each way there is, and verified. Exit 0 only if
-/// everything held.
+/// Everything happens for real, by hostile processes in a folder that is removed at the end: a prompt tells
+/// an agent to stay in its power, a web page poisons its memory, a hostile script runs free and then
+/// confined, a model is talked into harm, the policy and the record are attacked in each way there is.
+/// Needs no root and no network, changes nothing of yours and leaves nothing behind. What a kernel cannot do
+/// is said and not played. At the end there are an evidence bundle, verified, and a report. Exit 0 only
+/// if everything held.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Play only this scene
+    /// Play only this scene: alohomora, poison, confined, model, policy, identity or evidence
     #[arg(long, value_name = "NAME")]
     scene: Option<String>,
+    /// Make no pauses between the scenes; there are none without a terminal
+    #[arg(long)]
+    fast: bool,
+    /// Show every step of each scene
+    #[arg(long)]
+    details: bool,
+    /// Keep the evidence bundle and the report in this folder
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
 struct Answer<'a> {
     held: bool,
+    seconds: u64,
+    handed: Option<Handed>,
     scenes: &'a [Scene],
 }
 
@@ -42,24 +61,20 @@ type Play = fn(&mut Stage<'_>) -> Result<(), CliError>;
 /// Every scene: its name, its title and how it goes.
 const SCENES: &[(&str, &str, Play)] = &[
     (
-        "policy",
-        "The owner's instructions are signed, and someone wants the agent to follow others",
-        policy::play,
+        "alohomora",
+        "A prompt takes the agent over, and tells it to stay so whatever you do",
+        alohomora::play,
     ),
-    (
-        "poison",
-        "A web page wants to be remembered, and to change the agent's settings",
-        poison::play,
-    ),
-    (
-        "model",
-        "A model is talked into harm, and the agent's calls go through the proxy",
-        model::play,
-    ),
-    ("identity", "An agent is taken over, and rewrites everything that defines it", identity::play),
-    ("confined", "A hostile script runs free, and then confined", confined::play),
-    ("evidence", "An agent's session is recorded, and someone wants it forgotten", evidence::play),
+    ("poison", "A web page wants to be believed, remembered and paid", poison::play),
+    ("confined", "A hostile script wants your keys", confined::play),
+    ("model", "A model is talked into harm by a file it reads", model::play),
+    ("policy", "Someone wants your agent to follow other instructions", policy::play),
+    ("identity", "An agent rewrites everything that defines it", identity::play),
+    ("evidence", "An agent's deed is on record, and someone wants it forgotten", evidence::play),
 ];
+
+/// Between two scenes, for whoever reads.
+const PAUSE: Duration = Duration::from_millis(1200);
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let wanted = |name: &str| args.scene.as_deref().is_none_or(|scene| scene == name);
@@ -71,33 +86,92 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             format!("play one of {}, or all without --scene", names.join(", ")),
         ));
     }
+    if let Some(keep) = &args.keep {
+        finale::check(keep)?;
+    }
+    let begun = Instant::now();
     let folder = tempfile::Builder::new()
         .prefix("wardkeep-demo-")
         .tempdir()
         .map_err(|error| CliError::io("make a folder in", &std::env::temp_dir(), &error))?;
-    let mut stage = Stage::new(context, folder.path());
-    for (name, title, play) in SCENES.iter().filter(|(name, ..)| wanted(name)) {
-        stage.open(name, title);
+    let pause = context.has_terminal() && !context.ui.is_json() && !args.fast;
+    let mut stage = Stage::new(context, folder.path(), args.details);
+    for (number, (name, title, play)) in SCENES.iter().filter(|(name, ..)| wanted(name)).enumerate()
+    {
+        if pause && number > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        stage.open(name, title, number + 1);
         play(&mut stage)?;
+        stage.end();
     }
+    let handed = finale::hand_out(&stage, args.keep.as_deref())?;
     let scenes = stage.close();
-    let held = scenes.iter().all(|scene| scene.steps.iter().all(|step| step.held));
+    let kept = folder.path().to_owned();
+    folder.close().map_err(|error| CliError::io("remove", &kept, &error))?;
+    let held = scenes.iter().all(|scene| scene.steps.iter().all(|step| step.held))
+        && handed.as_ref().is_none_or(|handed| handed.verified);
+    conclude(context, &scenes, handed.as_ref(), held, begun.elapsed());
+    let exit = if held { Exit::Success } else { Exit::Failed };
+    let seconds = begun.elapsed().as_secs();
+    Ok(context.finish(exit, held, &Answer { held, seconds, handed, scenes: &scenes }))
+}
+
+fn conclude(
+    context: &mut Context,
+    scenes: &[Scene],
+    handed: Option<&Handed>,
+    held: bool,
+    took: Duration,
+) {
     let steps: usize = scenes.iter().map(|scene| scene.steps.len()).sum();
     context.ui.say("");
     let verdict = Line::default();
+    let took = format!(" in {}.{} s.", took.as_secs(), took.subsec_millis() / 100);
+    let missing = scenes.iter().filter(|scene| !scene.missing.is_empty()).count();
+    let all = if missing == 0 { "Everything held" } else { "What could be played held" };
     context.ui.answer(if held {
-        verdict.good("Everything held").plain(format!(": {steps} of {steps} steps."))
+        verdict.good(all).plain(format!(": {steps} of {steps} checks{took}"))
     } else {
         let broken = scenes.iter().flat_map(|scene| &scene.steps).filter(|step| !step.held).count();
-        verdict.bad("Something did not hold").plain(format!(": {broken} of {steps} steps."))
+        verdict.bad("Something did not hold").plain(format!(": {broken} of {steps} checks{took}"))
     });
-    for line in [
-        "Protect your own: `wardkeep init` in the agent's workspace, edit LocalGPT.md, `wardkeep md sign`,",
-        "then `wardkeep md status` and `wardkeep md audit`. Evidence: `wardkeep log`, `wardkeep evidence",
-        "verify`, `wardkeep evidence export my.zip`. Text: `wardkeep scan FILE`. What was stopped: `wardkeep prove`.",
-    ] {
-        context.ui.say(line);
+    if missing > 0 {
+        context.ui.note(&format!(
+            "{missing} of the scenes could not be played whole on this machine: see above"
+        ));
     }
-    let exit = if held { Exit::Success } else { Exit::Failed };
-    Ok(context.finish(exit, held, &Answer { held, scenes: &scenes }))
+    if let Some(handed) = handed {
+        let verified = if handed.verified { "verified" } else { "NOT VERIFIED" };
+        let at =
+            |path: &Option<String>, name: &str| path.clone().unwrap_or_else(|| name.to_owned());
+        context.ui.say(format!(
+            "  evidence  {}: {} records, {} bytes, {verified}",
+            at(&handed.bundle, "a bundle"),
+            handed.records,
+            handed.bundle_bytes
+        ));
+        context.ui.say(format!(
+            "  report    {}: {} bytes of HTML: what was stopped, and where it came from",
+            at(&handed.report, "a page"),
+            handed.report_bytes
+        ));
+        if handed.bundle.is_none() {
+            context.ui.say(
+                Line::default().faint("  nothing is left behind; `--keep DIR` keeps these two"),
+            );
+        }
+    }
+    context.ui.say("");
+    context.ui.say(Line::default().strong("Protect your own agent"));
+    let rows = [
+        ("wardkeep init", "finds your agents, shows every change, asks once"),
+        ("wardkeep run -- claude", "your agent, confined by the kernel"),
+        ("wardkeep status", "what holds, and the next thing to do"),
+    ];
+    let rows: Vec<Vec<Line>> = rows
+        .iter()
+        .map(|(name, what)| vec![Line::default().good(name), Line::from(*what)])
+        .collect();
+    context.ui.table(&rows);
 }

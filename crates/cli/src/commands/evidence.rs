@@ -1,7 +1,8 @@
 //! `wardkeep evidence`: the journal, its seals, and what can be proven by them.
 
-mod anchor;
+pub(super) mod anchor;
 mod append;
+mod body;
 mod check;
 mod compare;
 mod export;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Compare(compare::Args),
     Reindex(reindex::Args),
     Anchor(anchor::Args),
+    Body(body::Args),
+    Erase(body::EraseArgs),
 }
 
 /// Runs a command of the group.
@@ -56,5 +59,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Compare(args) => compare::run(context, args),
         Command::Reindex(args) => reindex::run(context, args),
         Command::Anchor(args) => anchor::run(context, args.command),
+        Command::Body(args) => body::run(context, args),
+        Command::Erase(args) => body::erase(context, args),
     }
 }

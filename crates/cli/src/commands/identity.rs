@@ -258,6 +258,21 @@ fn ask(
     Ok(Report::from(sent).print(context))
 }
 
+/// What is staged in a workspace that root holds, as its daemon shows it: nothing, where it holds none.
+pub(crate) fn held_lines(workspace: &Path) -> Vec<String> {
+    let uid = rustix::process::geteuid();
+    let state = owned_state(uid.as_raw());
+    if uid.is_root() || state.symlink_metadata().is_err() {
+        return Vec::new();
+    }
+    let workspace = workspace.to_owned();
+    let asked = Asked { workspace, files: Vec::new(), delete: false };
+    let answer = Client::connect_to(&state, Door::Monitor, PATIENCE)
+        .and_then(|mut client| client.call("identity.diff", &asked)?.read::<SentReport>());
+    // Exit 1 says that something is staged.
+    answer.ok().filter(|sent| sent.exit == 1).map(|sent| sent.lines).unwrap_or_default()
+}
+
 /// Progress that several threads report; of how many files is not known before.
 pub(super) struct Seen(Option<Mutex<Progress>>);
 

@@ -1,36 +1,58 @@
 //! `wardkeep init`
 
-use std::path::{Path, PathBuf};
+mod find;
+mod guide;
+mod plan;
+
+use std::path::PathBuf;
 
 use serde::Serialize;
 use wardkeep_monitor::policy::Desk;
 use wardkeep_policy::key::KeyError;
 use wardkeep_policy::template;
-use wardkeep_policy::workspace::{POLICY_FILE, Workspace};
+use wardkeep_policy::workspace::Workspace;
 
+use self::find::settings_of;
 use crate::commands::identity::setup;
 use crate::commands::md::{policy_store, shown};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::ui::Line;
 
-/// Sets workspaces up: a device key, a policy to start from, and the files that define the agent
+/// Protects the agents and workspaces of this machine: shows every change, asks once, does it
+///
+/// Looks which agents are here and where they work, and proposes what is missing: a policy to start
+/// from, the tiers of the files that define the agent, and hooks, so that the agent asks before each
+/// call. Every change is shown with its lines before anything is changed; each can be left out. At the
+/// end stands the grade, and what would raise it. Again, it proposes only what is missing.
 ///
 /// In the workspaces named, or in those of LocalGPT, OpenClaw and Claude Code that are found, or in
 /// the current folder. Nothing that exists is overwritten, and nothing is signed: read the policy,
 /// then run `wardkeep md sign`. Files that define the agent are protected as `soulguard.json` says,
 /// which is made where there is none; what they hold now counts as approved. As root, for the user of
 /// sudo, the protected files get an owner of their own.
+///
+/// Without a terminal and without --yes only key, policy and tiers are made, and it says what was left.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Workspaces to begin with
     workspaces: Vec<PathBuf>,
-    /// Only show what would be made
+    /// Only show what would be done, every line of it
     #[arg(long)]
     dry_run: bool,
+    /// Do all that is proposed without asking
+    #[arg(long, short)]
+    yes: bool,
     /// Set up only this part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
+    /// As root too, hooks only for this user
+    #[arg(long)]
+    user: bool,
+    /// The machine's configuration is here instead of in /etc
+    #[arg(long, hide = true, value_name = "DIR", conflicts_with = "user")]
+    machine: Option<PathBuf>,
     #[command(flatten)]
     identity: setup::Options,
 }
@@ -71,13 +93,31 @@ struct Answer {
     state_dir: String,
     device_key: &'static str,
     workspaces: Vec<Made>,
+    agents: Vec<plan::AgentRow>,
+    /// What would be done with `--yes`, and was not.
+    changes: Vec<plan::Row>,
     dry_run: bool,
 }
 
+/// Whether the state is not root's to make, because of sudo.
+fn is_held(context: &Context) -> bool {
+    context.sudo().is_some() && !context.names_state_dir()
+}
+
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
-    let targets = targets(context, &args.workspaces);
+    let asks = context.has_terminal() && !context.ui.is_json();
+    // Under their own names the tools do what they always did.
+    if context.tool == "wardkeep" && (args.yes || args.dry_run || asks) {
+        return guide::run(context, &args);
+    }
+    scripted(context, args)
+}
+
+/// Without anyone to ask: key, policy and tiers.
+fn scripted(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    let targets = find::workspaces(context, &args.workspaces, false);
     // Under sudo the policy's state is not root's to make; the identity's has a place of its own.
-    let held = context.sudo().is_some() && !context.names_state_dir();
+    let held = is_held(context);
     if args.only == Some(Part::Identity) || (held && args.only.is_none()) {
         return identity_only(context, &args, &targets);
     }
@@ -104,12 +144,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let key_path = shown(context, &store.key_path());
     context.ui.say(format!("Device key: {device_key} ({key_path})"));
     let mut made = Vec::new();
-    for (path, agent) in targets {
+    for target in targets {
+        let find::Workspace { path, agent } = &target;
         // LocalGPT's own has one place, and its name says that it is wanted.
         if context.tool == crate::context::LOCALGPT && args.workspaces.is_empty() && !args.dry_run {
-            std::fs::create_dir_all(&path).map_err(|error| CliError::io("make", &path, &error))?;
+            std::fs::create_dir_all(path).map_err(|error| CliError::io("make", path, &error))?;
         }
-        let workspace = Workspace::open(&path)
+        let workspace = Workspace::open(path)
             .map_err(|error| CliError::io("open", &error.path, &error.error))?;
         let missing = workspace.policy_path().symlink_metadata().is_err();
         let created = missing
@@ -133,30 +174,43 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         });
         let identity = match args.only {
             Some(Part::Policy) => None,
-            _ => protect(context, workspace.path(), agent, &args)?,
+            _ => protect(context, &target, &args)?,
         };
         let workspace = workspace.path().display().to_string();
-        made.push(Made { workspace, agent, created, identity });
+        made.push(Made { workspace, agent: *agent, created, identity });
     }
     if made.iter().any(|one| one.created) {
         let tool = context.tool;
-        context.ui.say(format!("Next: edit it, then run `{tool} md sign`."));
+        context.ui.say(Line::next(format!("edit it, then run `{tool} md sign`.")));
+    }
+    let rest = match context.tool == "wardkeep" && !args.dry_run {
+        true => plan::make(context, &args, held),
+        false => plan::Plan::default(),
+    };
+    let changes: Vec<plan::Row> =
+        rest.items.iter().filter(|item| item.chosen).map(|item| item.row(false)).collect();
+    if !changes.is_empty() {
+        context.ui.say("Not done without a terminal or --yes:");
+        for item in rest.items.iter().filter(|item| item.chosen) {
+            context.ui.say(format!("  {}", item.title));
+        }
     }
     let state_dir = store.state().display().to_string();
-    Ok(context.done(&Answer { state_dir, device_key, workspaces: made, dry_run: args.dry_run }))
+    let (agents, dry_run) = (rest.agents, args.dry_run);
+    Ok(context.done(&Answer { state_dir, device_key, workspaces: made, agents, changes, dry_run }))
 }
 
 /// Sets only the files that define the agents up.
 fn identity_only(
     context: &mut Context,
     args: &Args,
-    targets: &[(PathBuf, Option<&'static str>)],
+    targets: &[find::Workspace],
 ) -> Result<Exit, CliError> {
     let mut workspaces = Vec::new();
-    for (path, agent) in targets {
-        let identity = protect(context, path, *agent, args)?;
-        let workspace = path.display().to_string();
-        workspaces.push(Made { workspace, agent: *agent, created: false, identity });
+    for target in targets {
+        let identity = protect(context, target, args)?;
+        let workspace = target.path.display().to_string();
+        workspaces.push(Made { workspace, agent: target.agent, created: false, identity });
     }
     #[derive(Serialize)]
     struct Answer {
@@ -169,68 +223,15 @@ fn identity_only(
 /// Sets the files up that define the agent of a workspace.
 fn protect(
     context: &mut Context,
-    path: &Path,
-    agent: Option<&'static str>,
+    target: &find::Workspace,
     args: &Args,
 ) -> Result<Option<setup::Made>, CliError> {
+    let path = &target.path;
     if args.dry_run {
         context.ui.answer(format!("Would protect what defines the agent in {}", path.display()));
         return Ok(None);
     }
-    let made = setup::set_up(context, path, &args.identity, settings_of(agent))?;
+    let made = setup::set_up(context, path, &args.identity, &settings_of(target))?;
     setup::tell(context, &made);
     Ok(Some(made))
-}
-
-/// Files that steer an agent, for a new configuration.
-fn settings_of(agent: Option<&str>) -> &'static [&'static str] {
-    match agent {
-        Some("OpenClaw") => &["openclaw.json", "extensions/**", "cron/**"],
-        Some("Claude Code") => {
-            &["CLAUDE.md", ".claude/settings.json", ".claude/settings.local.json", ".mcp.json"]
-        }
-        _ => &[],
-    }
-}
-
-/// Those named; else those of agents that are here; else the current folder.
-fn targets(context: &Context, named: &[PathBuf]) -> Vec<(PathBuf, Option<&'static str>)> {
-    if !named.is_empty() {
-        return named.iter().map(|path| (path.clone(), agent_of(path))).collect();
-    }
-    if context.tool == crate::context::LOCALGPT {
-        return vec![(context.workspace(), Some("LocalGPT"))];
-    }
-    let here = PathBuf::from(".");
-    let mut found = Vec::new();
-    if here.join(POLICY_FILE).exists() || agent_of(&here).is_some() {
-        found.push((here.clone(), agent_of(&here)));
-    } else if let Some(home) = context.home() {
-        for (below, agent) in
-            [(".localgpt/workspace", "LocalGPT"), (".openclaw/workspace", "OpenClaw")]
-        {
-            let path = home.join(below);
-            if path.is_dir() {
-                found.push((path, Some(agent)));
-            }
-        }
-    }
-    if found.is_empty() {
-        found.push((here, None));
-    }
-    found
-}
-
-/// The agent whose workspace a folder looks like.
-fn agent_of(path: &Path) -> Option<&'static str> {
-    let has = |name: &str| path.join(name).exists();
-    if path.ends_with(".localgpt/workspace") || (has("HEARTBEAT.md") && has("knowledge")) {
-        Some("LocalGPT")
-    } else if has("SOUL.md") || has("openclaw.json") || path.ends_with(".openclaw/workspace") {
-        Some("OpenClaw")
-    } else if has("CLAUDE.md") || has(".claude") {
-        Some("Claude Code")
-    } else {
-        None
-    }
 }

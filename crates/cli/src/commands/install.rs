@@ -6,11 +6,10 @@ pub(super) mod self_test;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use similar::{ChangeTag, TextDiff};
 use wardkeep_agents::Agent;
 use wardkeep_agents::install::{
-    Change, InstallError, LED, Plan, Surroundings, codex_trust, examine, plan, set_defer,
-    set_proxy, uninstall,
+    Change, InstallError, LED, Plan, Surroundings, codex_trust, examine, installed, plan,
+    set_defer, set_proxy, uninstall,
 };
 use wardkeep_policy::key::KeyError;
 use wardkeep_policy::store::PolicyStore;
@@ -109,18 +108,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         }
         return Ok(context.done(&answer));
     }
-    prepare(context)?;
-    plan.apply(&around)?;
-    if let Err(why) = self_test::run(context, &plan) {
-        // It was not there before, or what was there did not work either.
-        let back = uninstall(args.agent, &around.state);
-        let hint = match back {
-            Ok(_) => "everything was put back; see what the message says, and try again".to_owned(),
-            Err(error) => format!("and it could not be put back: {error}"),
-        };
-        let message = format!("the trial call was not answered as it must be: {why}");
-        return Err(CliError::new(Exit::Failed, message, hint));
-    }
+    put_in_force(context, &plan, &around)?;
     set_defer(args.agent, &around.state, args.defer)?;
     for change in &plan.changes {
         context.ui.say(format!("written: {}", change.path.display()));
@@ -142,6 +130,31 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         context.ui.answer(step.as_str());
     }
     Ok(context.finish(Exit::ActionRequired, false, &answer))
+}
+
+/// Writes a plan and tries it; if the trial is not answered as it must be, everything is put back.
+pub(super) fn put_in_force(
+    context: &mut Context,
+    plan: &Plan,
+    around: &Surroundings,
+) -> Result<(), CliError> {
+    prepare(context)?;
+    let before = installed(plan.agent, &around.state, &around.program).is_some();
+    if let Err(error) = plan.apply(around) {
+        // Nothing was written: then nothing is kept of it either.
+        if !before {
+            let _ = uninstall(plan.agent, &around.state);
+        }
+        return Err(error.into());
+    }
+    let Err(why) = self_test::run(context, plan) else { return Ok(()) };
+    // It was not there before, or what was there did not work either.
+    let hint = match uninstall(plan.agent, &around.state) {
+        Ok(_) => "everything was put back; see what the message says, and try again".to_owned(),
+        Err(error) => format!("and it could not be put back: {error}"),
+    };
+    let message = format!("the trial call was not answered as it must be: {why}");
+    Err(CliError::new(Exit::Failed, message, hint))
 }
 
 /// Notes that the agent's model API is to be reached through a proxy; the plan then says so.
@@ -175,7 +188,7 @@ fn lead(
 }
 
 /// What keeps the agent from asking, once what can be done about it was done.
-fn left_to_do(context: &mut Context, plan: &Plan, around: &Surroundings) -> Vec<String> {
+pub(super) fn left_to_do(context: &mut Context, plan: &Plan, around: &Surroundings) -> Vec<String> {
     if plan.agent == Agent::Codex && !plan.left.is_empty() {
         match codex_trust(around, || codex_trust::trust(plan, &around.home)) {
             Ok(()) => context.ui.say("Codex was told to trust the hooks, and does"),
@@ -225,18 +238,12 @@ fn show(context: &mut Context, change: &Change) {
         return;
     }
     context.ui.answer(Line::default().strong(format!("{verb}: {}", change.path.display())));
-    let diff = TextDiff::from_lines(&before, &after);
-    for group in diff.grouped_ops(AROUND) {
-        for line in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let text = line.value().trim_end_matches('\n');
-            let line = match line.tag() {
-                ChangeTag::Delete => Line::default().bad(format!("- {text}")),
-                ChangeTag::Insert => Line::default().good(format!("+ {text}")),
-                ChangeTag::Equal => Line::from(format!("  {text}")),
-            };
-            context.ui.answer(line);
-        }
-    }
+    changed_lines(&before, &after).into_iter().for_each(|line| context.ui.answer(line));
+}
+
+/// What changes from one text to another, with a few lines around it.
+pub(super) fn changed_lines(before: &str, after: &str) -> Vec<Line> {
+    crate::ui::diff(before, after, AROUND)
 }
 
 impl From<InstallError> for CliError {

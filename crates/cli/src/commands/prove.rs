@@ -103,7 +103,10 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
 
 /// What the gravest of the alerts came from; nothing where there is no alert, or the index has
 /// become wrong meanwhile.
-fn gravest(reader: &StoreReader, report: &Report) -> Result<Option<(Graph, String)>, CliError> {
+pub(super) fn gravest(
+    reader: &StoreReader,
+    report: &Report,
+) -> Result<Option<(Graph, String)>, CliError> {
     let Some(alert) = report.alerts.iter().max_by_key(|alert| (alert.severity, alert.index)) else {
         return Ok(None);
     };

@@ -10,6 +10,7 @@ use wardkeep_gateway::llm::{
     Config, Ended, Exchange, Features, Monitored, Otlp, Outcome, Ruling, Seen, Upstream, Watch,
     start,
 };
+use wardkeep_monitor::bodies::Bodies;
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::WhoBody;
 use wardkeep_policy::block::build_ending_security_block;
@@ -61,6 +62,10 @@ pub(crate) struct Args {
     /// http://127.0.0.1:4318); they hold names, numbers and verdicts, and nothing that was said
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
+    /// Keep what goes out and what comes back, each body up to 16 MiB encrypted with a key of its own; see it with
+    /// `wardkeep evidence body`, destroy it with `wardkeep evidence erase`
+    #[arg(long)]
+    keep_bodies: bool,
     /// Trust the authorities in this PEM file for upstreams, too
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -112,7 +117,10 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let token = config.token.as_ref().map(|token| format!("/k/{token}")).unwrap_or_default();
     let remarks = context.ui.remarks();
     let tell = move |line: &str| remarks.line(&harmless(line));
-    let judge = Monitored::daemon(&state, starter, who, context.home()).telling(tell);
+    let mut judge = Monitored::daemon(&state, starter, who, context.home()).telling(tell);
+    if args.keep_bodies {
+        judge = judge.keeping(Bodies::of(&state));
+    }
     let stop = Stop::new().map_err(|error| failed("make a pipe", &error))?;
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         let waker = stop.waker().map_err(|error| failed("make a pipe", &error))?;
@@ -168,6 +176,7 @@ fn config(
     }
     config.features = Features { mark: !args.no_mark, ..Features::ALL };
     config.strict = args.strict;
+    config.keep = args.keep_bodies;
     if args.token {
         config.token = Some(hex(&context.random::<16>()?));
     }

@@ -92,8 +92,8 @@ pub(crate) struct Args {
     /// With --with-proxy: a model API as NAME=URL, or a URL alone for everything; may be given again
     #[arg(long, value_name = "NAME=URL", value_parser = super::proxy::upstream, requires = "with_proxy")]
     upstream: Vec<Upstream>,
-    /// Ask on the terminal about hosts that no rule names; only where the program itself does not have the
-    /// terminal for its input
+    /// Ask about hosts that no rule names: on the terminal, or where the program has that for its input, by
+    /// `wardkeep approvals` in another one; the request waits up to five minutes for the answer
     #[arg(long)]
     ask: bool,
     /// Start it although this layer cannot be had: namespaces, proc, landlock, seccomp or names
@@ -179,10 +179,10 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let looked_into = args.inspect.clone();
     let upstreams = args.with_proxy.then(|| args.upstream.clone());
     if asks && std::io::stdin().is_terminal() {
-        return Err(CliError::refused(
-            "the program has the terminal, so that you cannot be asked there",
-            "give it other input (`</dev/null`), or name hosts with --allow",
-        ));
+        context.ui.note(
+            "the program has this terminal: answer in another one (`wardkeep approvals`, then `wardkeep \
+             approvals approve CODE`), or on the page of `wardkeep serve`",
+        );
     }
     let (mut spec, Rules { allow, deny, .. }) = spec_of(context, args, &settings, &profile_name)?;
     spec.hidden.push(state.clone());
@@ -240,7 +240,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         return Ok(show(context, &profile_name, prepared.applied()?));
     }
     let proxy = match proxied {
-        true => Some(Proxy::new(context, &workspace, allow, deny, asks, inspection)?),
+        true => Some(Proxy::new(context, (&state, &workspace), allow, deny, asks, inspection)?),
         false => None,
     };
     let models = match upstreams {
@@ -405,7 +405,7 @@ impl ViewArgs {
 
 /// What the protect tier of the workspace names. A list that cannot be read protects nothing: then
 /// nothing is started.
-fn protected_by_owner(workspace: &Path) -> Result<Vec<PathPattern>, CliError> {
+pub(super) fn protected_by_owner(workspace: &Path) -> Result<Vec<PathPattern>, CliError> {
     let path = workspace.join(IDENTITY_FILE);
     let refuse = |why: String| {
         let hint = "mend it, or take it away: see `wardkeep protect --help`";

@@ -4,7 +4,7 @@ mod approve;
 mod diff;
 mod folder;
 mod install;
-mod list;
+pub(super) mod list;
 mod pin;
 mod sarif;
 mod show;

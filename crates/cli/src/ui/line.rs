@@ -58,6 +58,11 @@ impl Line {
         self.toned(Tone::Added, text)
     }
 
+    /// What to do next, in the one form that all commands have for it.
+    pub(crate) fn next(text: impl AsRef<str>) -> Self {
+        Self::default().strong("Next: ").plain(text)
+    }
+
     /// The line without tones.
     pub(crate) fn text(&self) -> String {
         self.pieces.iter().map(|(_, text)| text.as_str()).collect()
@@ -70,6 +75,23 @@ impl Line {
 
     pub(crate) fn join(mut self, other: &Self) -> Self {
         self.pieces.extend_from_slice(&other.pieces);
+        self
+    }
+
+    /// At most `width` characters of it.
+    pub(crate) fn fit(mut self, width: usize) -> Self {
+        if self.width() <= width {
+            return self;
+        }
+        let mut left = width.saturating_sub(1);
+        for (_, text) in &mut self.pieces {
+            let count = text.chars().count();
+            if count > left {
+                *text = text.chars().take(left).collect();
+            }
+            left = left.saturating_sub(count);
+        }
+        self.pieces.push((Tone::Plain, "…".to_owned()));
         self
     }
 

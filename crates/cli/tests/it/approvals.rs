@@ -27,7 +27,7 @@ impl Place {
         place
     }
 
-    fn store(&self, ago: i64) -> Store {
+    pub(crate) fn store(&self, ago: i64) -> Store {
         let clock = Clock::new(move || Timestamp::from_unix(now() - ago).unwrap());
         let mut config = StoreConfig::new(clock);
         config.append_only = false;

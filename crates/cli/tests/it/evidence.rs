@@ -16,7 +16,7 @@ use wardkeep_evidence::time::Timestamp;
 use wardkeep_monitor::journal::Clock;
 use wardkeep_monitor::store::{Event, Store, StoreConfig};
 
-use crate::shared::{BINARY, Ran, command, edit, is_harmless, run, succeed};
+use crate::shared::{BINARY, Ran, command, edit, run, succeed};
 
 /// A state directory `state` in `folder` with ten records of two sessions, the first eight of
 /// them sealed; gives the ids.
@@ -258,26 +258,4 @@ fn where_there_is_nothing_it_says_what_to_do() {
     }
     // Reading made nothing.
     assert!(!folder.path().join("state").exists());
-}
-
-#[test]
-fn the_demo_holds_says_why_and_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let ran = command(BINARY, folder.path())
-        .arg("demo")
-        .env("TMPDIR", folder.path())
-        .output()
-        .map(Ran::from)
-        .unwrap();
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(is_harmless(&ran.stdout));
-    for check in
-        ["record-id", "entry-index", "seal-truncated", "seal-root", "seal-epoch-key", "rollback"]
-    {
-        assert!(ran.stdout.contains(&format!("{check}: ")), "{check}: {}", ran.stdout);
-    }
-    assert!(ran.stdout.contains("Everything held"));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    let ran = run(folder.path(), &["demo", "--scene", "nothing"]);
-    assert_eq!(ran.code, 1, "{ran:?}");
 }

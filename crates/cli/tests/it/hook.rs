@@ -119,6 +119,7 @@ fn commands_reach_the_guards_with_their_real_subjects() {
         "mkdir -p .claude && echo '{}' > .claude/settings.json",
         "wardkeep md sign --yes",
         "wardkeep approvals approve 0123",
+        "wardkeep notify",
         "wardkeep notifications --ack",
         "env X=1 /usr/bin/wardkeep uninstall claude-code",
         &format!("cat {}/.device_key", state.display()),

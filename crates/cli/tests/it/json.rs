@@ -24,7 +24,11 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     ("aegx summarize", &["b"], REPORT),
     ("approvals list", &["--state-dir", "policed"], "approvals forged pending"),
     ("completions", &["bash"], "script shell"),
-    ("init", &["ws", "--state-dir", "policed"], "device_key dry_run state_dir workspaces"),
+    (
+        "init",
+        &["ws", "--state-dir", "policed"],
+        "agents changes device_key dry_run state_dir workspaces",
+    ),
     (
         "config show",
         &["--state-dir", "policed"],
@@ -126,7 +130,7 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     ),
     ("daemon stop", &["--state-dir", "policed"], "stopped"),
     ("daemon install-units", &["--print"], "units written"),
-    ("demo", &[], "held scenes"),
+    ("demo", &[], "handed held scenes seconds"),
     (
         "evidence append",
         &["--state-dir", "state", "--type", "Rollback", "--principal", "SYS", "--inline", "{}"],
@@ -277,7 +281,7 @@ fn every_command_has_its_documented_keys() {
         }
     }
     // They need a terminal, or print their object and go on: `a_witness_says_when_it_is_ready`; or
-    // something to be there, as in `approvals.rs` and `daemon.rs`.
+    // something to be there, as in `approvals.rs`, `daemon.rs`, `proxy.rs` and `notify.rs`.
     let others = [
         "approvals approve",
         "approvals deny",
@@ -286,12 +290,16 @@ fn every_command_has_its_documented_keys() {
         "daemon status",
         "doctor",
         "egress",
+        "evidence body",
+        "evidence erase",
         "hook",
         "install",
         "md edit",
+        "notify",
         "proxy",
         "run",
         "serve",
+        "top",
         "uninstall",
         "witness serve",
     ];

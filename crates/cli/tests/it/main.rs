@@ -11,11 +11,15 @@ mod confined;
 #[cfg(test)]
 mod daemon;
 #[cfg(test)]
+mod demo;
+#[cfg(test)]
 mod egress;
 #[cfg(test)]
 mod evidence;
 #[cfg(test)]
 mod exit_codes;
+#[cfg(test)]
+mod first;
 #[cfg(test)]
 mod help;
 #[cfg(test)]
@@ -30,6 +34,8 @@ mod install;
 mod json;
 #[cfg(test)]
 mod log;
+#[cfg(test)]
+mod notify;
 #[cfg(test)]
 mod output;
 #[cfg(test)]
@@ -62,6 +68,8 @@ mod skill_bounds;
 mod skill_trust;
 #[cfg(test)]
 mod state;
+#[cfg(test)]
+mod top;
 #[cfg(test)]
 mod undo;
 #[cfg(test)]

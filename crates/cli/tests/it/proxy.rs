@@ -115,6 +115,68 @@ fn the_policy_is_last_and_a_poisoned_result_leads_nowhere() {
 }
 
 #[test]
+fn bodies_are_kept_only_if_asked_for_and_can_be_erased() {
+    let scene = Scene::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (port, _) = model(folder.path(), &[], "The tide turns at four.");
+    let upstream = format!("http://127.0.0.1:{port}");
+    let asked = turn(&json!([{"role": "user", "content": "When does the tide turn, by the way?"}]));
+    let replies = |count: usize| {
+        for _ in 0..400 {
+            let journal = scene.expect(0, "s", &["log", "--json"]).stdout;
+            let journal: Value = serde_json::from_str(&journal).unwrap();
+            let all = journal["records"].as_array().unwrap().clone();
+            let is_reply = |one: &Value| one.to_string().contains("model-reply");
+            let replies: Vec<Value> = all.into_iter().filter(is_reply).collect();
+            if replies.len() >= count {
+                return replies;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("no {count} replies were recorded")
+    };
+    let proxy = Proxy::start(&scene, "proxy", &["--upstream", &upstream]);
+    assert!(ask(&proxy, "/v1/messages", &asked).contains("tide turns at four"));
+    let plain = replies(1);
+    drop(proxy);
+    assert!(!plain[0].to_string().contains("reply_body"), "{}", plain[0]);
+    let id = plain[0]["entry"]["recordId"].as_str().unwrap();
+    let ran = scene.run("s", &["evidence", "body", id]);
+    assert!(ran.code == 1 && ran.stderr.contains("has no kept body"), "{ran:?}");
+
+    let proxy = Proxy::start(&scene, "proxy", &["--upstream", &upstream, "--keep-bodies"]);
+    let got = ask(&proxy, "/v1/messages", &asked);
+    let all = replies(2);
+    drop(proxy);
+    let id =
+        all.iter().find(|one| one.to_string().contains("reply_body")).unwrap()["entry"]["recordId"]
+            .as_str()
+            .unwrap();
+    let reply = scene.expect(0, "s", &["evidence", "body", id]).stdout;
+    assert!(reply.contains("tide turns at four") && reply.contains("message_stop"), "{reply}");
+    assert!(got.len() > reply.len() && got.contains(reply.lines().next().unwrap()), "{got}");
+    let shown = scene.expect(0, "s", &["evidence", "body", id, "--request", "--json"]).stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let text = shown["text"].as_str().unwrap();
+    // As it went out: the policy stands last in it.
+    assert!(text.contains("by the way?") && text.contains(SUFFIX), "{text}");
+    assert_eq!(shown["bytes"], text.len());
+    let docs = include_str!("../../../../docs/cli.md");
+    let erased = scene.expect(0, "s", &["evidence", "erase", id, "--json"]).stdout;
+    let erased: Value = serde_json::from_str(&erased).unwrap();
+    assert_eq!(erased["erased"].as_array().unwrap().len(), 2);
+    for key in shown.as_object().unwrap().keys().chain(erased.as_object().unwrap().keys()) {
+        assert!(docs.contains(&format!("`{key}`")), "docs/cli.md does not tell of `{key}`");
+    }
+    let ran = scene.run("s", &["evidence", "body", id]);
+    assert!(ran.code == 4 && ran.stderr.contains("was erased"), "{ran:?}");
+    assert!(scene.expect(0, "s", &["evidence", "erase", id]).stdout.contains("before"));
+    let journal = scene.expect(0, "s", &["log", "--json"]).stdout;
+    assert_eq!(journal.matches("bodies-erased").count(), 1, "{journal}");
+    scene.expect(0, "s", &["evidence", "verify"]);
+}
+
+#[test]
 fn it_listens_only_where_others_cannot_connect() {
     let scene = Scene::new();
     let ran = scene.run("s", &["proxy", "--listen", "0.0.0.0:0"]);

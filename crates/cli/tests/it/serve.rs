@@ -26,6 +26,7 @@ impl<'a> Browser<'a> {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         let line = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
         assert!(line.contains("HttpOnly") && line.contains("SameSite=Strict"), "{line}");
+        assert!(answer.contains("referrer-policy: no-referrer"), "{answer}");
         browser.cookie = line.split(';').next().unwrap().to_owned();
         browser
     }
@@ -80,7 +81,8 @@ fn scene() -> Scene {
     scene
 }
 
-const VIEWS: [&str; 6] = ["/", "/timeline", "/requests", "/proposals", "/policy", "/report"];
+const VIEWS: [&str; 8] =
+    ["/", "/timeline", "/requests", "/proposals", "/policy", "/skills", "/evidence", "/report"];
 
 #[test]
 fn only_the_one_link_lets_in() {
@@ -110,6 +112,8 @@ fn only_the_one_link_lets_in() {
             "x-frame-options: DENY",
             "x-content-type-options: nosniff",
             "cache-control: no-store",
+            // Not `no-referrer`: with that, browsers send forms with the origin `null`.
+            "referrer-policy: same-origin",
         ] {
             assert!(head.contains(header), "{path}: {header}: {head}");
         }
@@ -206,8 +210,13 @@ fn a_proposal_is_shown_harmless_and_installed() {
     for bad in ["<script>alert", "\u{202e}", "\u{1b}"] {
         assert!(!shown.contains(bad), "{bad:?}: {shown}");
     }
-    let fields = ["form", "workspace", "hash"].map(|name| (name, hidden(&shown, name)));
-    let fields = fields.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let [form, workspace, hash] = ["form", "workspace", "hash"].map(|name| hidden(&shown, name));
+    let fields = [
+        ("form", form.as_str()),
+        ("workspace", &workspace),
+        ("hash", &hash),
+        ("answer", "approve"),
+    ];
     // Changed after it was looked at.
     fs::write(&staged, "# Other\n").unwrap();
     let answer = browser.send("/proposals", &fields);
@@ -227,8 +236,191 @@ fn a_proposal_is_shown_harmless_and_installed() {
     assert!(done.starts_with("HTTP/1.1 200"), "{done}");
     assert_eq!(fs::read_to_string(scene.at("ws/SOUL.md")).unwrap(), hostile);
     // A folder that is not known is not touched.
-    let wrong = [fields[0], ("workspace", "/"), fields[2]];
+    let wrong = [fields[0], ("workspace", "/"), fields[2], fields[3]];
     assert!(browser.send("/proposals", &wrong).starts_with("HTTP/1.1 409"));
+    // What is refused is dropped, and the file stays.
+    fs::write(&staged, "# Other\n").unwrap();
+    let hash = hidden(&browser.page("/proposals"), "hash");
+    let fields = [fields[0], fields[1], ("hash", hash.as_str()), ("answer", "refuse")];
+    let word = hidden(&browser.send("/proposals", &fields), "word");
+    fs::write(&staged, "# Another\n").unwrap();
+    let answer = browser.send("/confirm", &[fields[0], ("word", &word)]);
+    assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+    fs::write(&staged, "# Other\n").unwrap();
+    let word = hidden(&browser.send("/proposals", &fields), "word");
+    let done = browser.send("/confirm", &[fields[0], ("word", &word)]);
+    assert!(done.starts_with("HTTP/1.1 200"), "{done}");
+    assert_eq!(fs::read_to_string(scene.at("ws/SOUL.md")).unwrap(), hostile);
+    assert_eq!(fs::read_to_string(&staged).unwrap(), hostile);
+}
+
+#[test]
+fn the_evidence_is_shown_and_verified_only_when_asked() {
+    let scene = scene();
+    drop(scene.grow("s", 30));
+    let page = Proxy::start(&scene, "serve", &[]);
+    let browser = Browser::new(&page);
+    let shown = browser.page("/evidence");
+    assert!(shown.contains("Verify all of it now") && !shown.contains("PASS"), "{shown}");
+    let form = hidden(&shown, "form");
+    assert!(browser.send("/evidence", &[]).starts_with("HTTP/1.1 403"));
+    let done = browser.send("/evidence", &[("form", &form)]);
+    assert!(done.contains("PASS") && done.contains("chain"), "{done}");
+    assert!(browser.page("/evidence").contains("PASS"));
+    // Changed behind its back: it says so when it is asked again.
+    let segment = scene.at("s/journal/00000001.jsonl");
+    let text = fs::read_to_string(&segment).unwrap();
+    fs::write(&segment, text.replacen("ToolCall", "ToolCalm", 1)).unwrap();
+    let done = browser.send("/evidence", &[("form", &form)]);
+    assert!(done.contains("FAIL"), "{done}");
+}
+
+#[test]
+fn skills_are_shown_as_approved_or_changed() {
+    let scene = scene();
+    fs::create_dir_all(scene.at("skills/sort-words")).unwrap();
+    let manual = "---\nname: sort-words\ndescription: Sorts words.\n---\nSort the words.\n";
+    fs::write(scene.at("skills/sort-words/SKILL.md"), manual).unwrap();
+    scene.expect(0, "s", &["skill", "approve", "--yes", "skills/sort-words"]);
+    fs::create_dir_all(scene.at("agent/skills")).unwrap();
+    let place = scene.at("agent/skills/sort-words");
+    let install = ["skill", "install", "--yes", "skills/sort-words", place.to_str().unwrap()];
+    scene.expect(0, "s", &install);
+    let page = Proxy::start(&scene, "serve", &[]);
+    let browser = Browser::new(&page);
+    let shown = browser.page("/skills");
+    assert!(shown.contains("sort-words") && shown.contains(">approved</span>"), "{shown}");
+    fs::write(place.join("SKILL.md"), format!("{manual}<b>More.</b>\n")).unwrap();
+    let shown = browser.page("/skills");
+    assert!(shown.contains(">changed</span>"), "{shown}");
+    // The grade knows it, too.
+    assert!(browser.page("/").contains("not as it was pinned"));
+}
+
+#[test]
+fn a_grade_is_shown_with_what_would_raise_it() {
+    let scene = scene();
+    let page = Proxy::start(&scene, "serve", &[]);
+    let browser = Browser::new(&page);
+    let shown = browser.page("/");
+    for part in ["of 100 points", "wardkeep install AGENT", "wardkeep md sign -w"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    // What drifted is broken, and keeps the mark down.
+    fs::write(scene.at("ws/SOUL.md"), "# Evil\n").unwrap();
+    let shown = browser.page("/");
+    assert!(
+        shown.contains("1 file is not as you approved") && shown.contains("wardkeep sync"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn records_are_found_by_what_they_say() {
+    let scene = scene();
+    drop(scene.grow("s", 60));
+    let event = ["evidence", "append", "--type", "FileWrite", "--principal", "TOOL", "--inline"];
+    scene.expect(0, "s", &[&event[..], &["{\"subject\":\"/w/Needle.md\"}"]].concat());
+    let page = Proxy::start(&scene, "serve", &[]);
+    let browser = Browser::new(&page);
+    let rows = |path: &str| browser.page(path).matches("data-index=").count();
+    assert_eq!(rows("/timeline?text=nEEDLE.md"), 1);
+    assert_eq!(rows("/timeline?text=nowhere-at-all"), 0);
+    assert_eq!(rows("/timeline?kind=FileWrite&text=needle"), 1);
+    assert_eq!(rows("/timeline?kind=ToolCall&text=needle"), 0);
+    assert!(browser.get("/timeline?verdict=nonsense").starts_with("HTTP/1.1 409"));
+    // What was asked for stays in the links, and stays text.
+    let shown = browser.page("/timeline?text=%22%3E%3Cscript%3Ealert(1)%3C/script%3E");
+    assert!(!shown.contains("<script>alert") && shown.contains("&lt;script&gt;"), "{shown}");
+}
+
+#[test]
+fn odd_requests_are_answered_plainly() {
+    let scene = scene();
+    let page = Proxy::start(&scene, "serve", &[]);
+    let address = page.ready["address"].as_str().unwrap().to_owned();
+    let link = page.ready["link"].as_str().unwrap().split_once(&address).unwrap().1;
+    // Who only asks whether the link is there does not use it up.
+    let head =
+        page.send(&format!("HEAD {link} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"));
+    assert!(head.starts_with("HTTP/1.1 405") && !head.contains("set-cookie"), "{head}");
+    let browser = Browser::new(&page);
+    for path in [
+        "//",
+        "/../",
+        "/timeline/../policy",
+        "/record/..%2f..%2fetc%2fpasswd",
+        "/record/%00",
+        "/record/%3Cscript%3E",
+        "/requests/%0d%0aSet-Cookie:%20a=b",
+        "/Timeline",
+        "/page.css/x",
+        "/record/",
+    ] {
+        let answer = browser.get(path);
+        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+        let head = answer.split_once("\r\n\r\n").unwrap().0.to_lowercase();
+        assert!(!head.contains("set-cookie") && head.contains("content-security-policy"), "{head}");
+        assert!(!answer.contains("<script>") && !answer.contains("root:"), "{path}: {answer}");
+    }
+    for path in ["/timeline?below=x", "/timeline?kind=%ff%fe"] {
+        let answer = browser.get(path);
+        assert!(answer.starts_with("HTTP/1.1 4"), "{path}: {answer}");
+    }
+    // Methods that are none of a page's.
+    for method in ["PUT", "DELETE", "OPTIONS", "TRACE"] {
+        let Browser { address, cookie, .. } = &browser;
+        let answer = page.send(&format!(
+            "{method} /policy HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+        ));
+        assert!(answer.starts_with("HTTP/1.1 403"), "{method}: {answer}");
+    }
+    // A form that is longer than forms are, and one that says it is and never comes.
+    let long = "x".repeat(300 << 10);
+    let answer = browser.send("/policy", &[("form", "x"), ("text", &long)]);
+    assert!(answer.starts_with("HTTP/1.1 413") || answer.is_empty(), "{answer:.200}");
+    let Browser { address, cookie, .. } = &browser;
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+    let slow = format!(
+        "POST /policy HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nOrigin: http://{address}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nform="
+    );
+    stream.write_all(slow.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    // Another page of this machine that loads something of it.
+    let foreign = page.send(&format!(
+        "GET /timeline/rows HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nSec-Fetch-Site: same-site\r\n\
+         Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: script\r\nConnection: close\r\n\r\n"
+    ));
+    assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
+}
+
+#[test]
+fn live_views_are_bounded() {
+    let scene = scene();
+    let page = Proxy::start(&scene, "serve", &[]);
+    let browser = Browser::new(&page);
+    let Browser { address, cookie, .. } = &browser;
+    let mut open = Vec::new();
+    let mut statuses = Vec::new();
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let request = format!("GET /live HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut line = [0; 12];
+        stream.read_exact(&mut line).unwrap();
+        statuses.push(String::from_utf8_lossy(&line).into_owned());
+        open.push(stream);
+    }
+    let count = |status: &str| statuses.iter().filter(|one| one.ends_with(status)).count();
+    assert_eq!((count("200"), count("503")), (16, 4), "{statuses:?}");
+    // The rest of the page goes on.
+    assert!(browser.page("/").contains("Protection"));
 }
 
 #[test]

@@ -101,6 +101,10 @@ pub struct Limits {
     pub request: usize,
     /// Bytes of a reply that comes in one document.
     pub reply: usize,
+    /// Bytes of all requests and replies together that are read whole at one time.
+    pub bodies: usize,
+    /// Bytes of a body that is handed to the judge to be kept.
+    pub kept: usize,
     /// Bytes of one event of a stream.
     pub event: usize,
     /// How long a client may take to send its head.
@@ -119,6 +123,8 @@ impl Default for Limits {
             connections: 2048,
             request: 64 << 20,
             reply: 64 << 20,
+            bodies: 512 << 20,
+            kept: 16 << 20,
             event: 16 << 20,
             head: Duration::from_secs(15),
             body: Duration::from_secs(120),
@@ -153,6 +159,8 @@ pub struct Config {
     /// What is expected to stand last before the first request has told it: questions how long a request
     /// would be count it.
     pub block: Option<String>,
+    /// Whether bodies are handed to the judge to be kept.
+    pub keep: bool,
     /// Who is told what is changed.
     pub watch: Option<Arc<dyn Watch>>,
 }
@@ -181,6 +189,7 @@ impl Config {
             seed,
             authorities: Vec::new(),
             block: None,
+            keep: false,
             watch: None,
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -26,6 +26,7 @@ use super::frames;
 use super::inflate::Inflate;
 use super::judge::{Admission, Exchange, Fresh, Judge, Request, Seen, Source};
 use super::reply::{error_body, refusal};
+use super::room::{Held, Room, Unread};
 use super::session::{Found, Sessions};
 use super::upstream::{Body, BoxError, Models, TOKEN, end_to_end, models};
 use super::wire::{Call, Wire};
@@ -53,6 +54,7 @@ pub(super) struct Door {
     block: Mutex<Option<String>>,
     count: AtomicU64,
     pub(super) open: Arc<Semaphore>,
+    pub(super) room: Room,
 }
 
 /// Guards by the prints of prompts, the newest last.
@@ -88,6 +90,7 @@ impl Door {
             block: Mutex::new(config.block.clone()),
             count: AtomicU64::new(0),
             open: Arc::new(Semaphore::new(OPEN as usize)),
+            room: Room::new(config.limits.bodies),
             config,
             judge,
         })
@@ -233,7 +236,7 @@ impl Door {
         wire: Wire,
         headers: &mut HeaderMap,
         body: Incoming,
-    ) -> Result<Bytes, Refused> {
+    ) -> Result<(Bytes, Held), Refused> {
         let refuse = |status, why: &str| Refused::new(status, Some(wire), why);
         let limits = self.config.limits;
         let mut inflate = Inflate::of(headers).ok_or_else(|| {
@@ -242,23 +245,28 @@ impl Door {
                 "only gzip and deflate are read: send the body as it is",
             )
         })?;
-        if hyper::body::Body::size_hint(&body).lower() > limits.request as u64 {
-            let why = format!("the body is longer than {} bytes", limits.request);
-            return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &why));
-        }
-        let read = Limited::new(body, limits.request).collect();
-        let bytes = match tokio::time::timeout(limits.body, read).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+        let mut held = self.room.none();
+        let unread = |unread: Unread| match unread {
+            Unread::TooLong => {
                 let why = format!("the body is longer than {} bytes", limits.request);
-                return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &why));
+                refuse(StatusCode::PAYLOAD_TOO_LARGE, &why)
             }
-            Ok(Err(_)) => return Err(refuse(StatusCode::BAD_REQUEST, "the body ended too early")),
+            Unread::NoRoom => {
+                let why = "too many long requests are read at this moment: try again soon";
+                refuse(StatusCode::SERVICE_UNAVAILABLE, why)
+            }
+            Unread::Broken(_) => refuse(StatusCode::BAD_REQUEST, "the body ended too early"),
+        };
+        let read = held.gather(body, limits.request);
+        let bytes = match tokio::time::timeout(limits.body, read).await {
+            Ok(read) => read.map_err(unread)?,
             Err(_) => return Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
         };
         if inflate.is_plain() {
-            return Ok(bytes);
+            return Ok((bytes.into(), held));
         }
+        // What it becomes is not known before.
+        held.reach(bytes.len() + limits.request).map_err(unread)?;
         headers.remove(header::CONTENT_ENCODING);
         let bad = |error: io::Error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
@@ -268,7 +276,7 @@ impl Door {
         };
         let mut out = inflate.feed(&bytes, limits.request).map_err(bad)?;
         out.extend(inflate.finish().map_err(bad)?);
-        Ok(out.into())
+        Ok((out.into(), held))
     }
 
     /// A question how long a turn would be: it is answered with the block counted in.
@@ -280,7 +288,7 @@ impl Door {
         body: Incoming,
     ) -> Result<Response<Body>, Refused> {
         let mut headers = parts.headers.clone();
-        let bytes = self.body(wire, &mut headers, body).await?;
+        let (bytes, _held) = self.body(wire, &mut headers, body).await?;
         let bytes = match Asked::read(wire, &bytes) {
             Ok(asked) if asked.messages() > 0 && self.config.features.block => {
                 let known = held(&self.block).clone();
@@ -316,7 +324,7 @@ impl Door {
             Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(wire), error.to_string())
         })?;
         let mut headers = parts.headers.clone();
-        let bytes = self.body(wire, &mut headers, body).await?;
+        let (bytes, room) = self.body(wire, &mut headers, body).await?;
         let unreadable = |error| {
             Refused::new(
                 StatusCode::BAD_REQUEST,
@@ -327,7 +335,18 @@ impl Door {
         let asked = Asked::read(wire, &bytes).map_err(unreadable)?;
         let found = held(&self.sessions).find(&asked);
         let request = request_of(wire, way.upstream, &asked, &found, &bytes);
-        let admission = self.judge.admit(&request).await;
+        // What it becomes is made ready while the judge is asked: most often nothing is replaced, and
+        // the block is the last one.
+        let guess = held(&self.block).clone().filter(|_| features.block);
+        let wrapper = features.mark.then_some(&self.wrapper);
+        let ahead = async { asked.rewritten(wrapper, &found.instead, guess.as_deref()) };
+        let guard = async {
+            match features.redact {
+                true => Some(self.guard(&asked.system).await),
+                false => None,
+            }
+        };
+        let (admission, ahead, guard) = tokio::join!(self.judge.admit(&request), ahead, guard);
         let instead = self.settle(&found, &admission);
         if let Some(denial) = &admission.denied {
             self.tell(&Seen::Denied { request: &request, denial });
@@ -336,17 +355,15 @@ impl Door {
             let (kind, body) = refusal(wire, stream, asked.model.as_deref(), &text);
             return Ok(document(StatusCode::OK, kind, body));
         }
-        let guard = if features.redact { Some(self.guard(&asked.system).await) } else { None };
         let question = question(&asked);
         let block = admission.block.as_deref().filter(|_| features.block);
-        if let Some(block) = block {
-            let mut known = held(&self.block);
-            if known.as_deref() != Some(block) {
-                *known = Some(block.to_owned());
-            }
+        if block.is_some() && block != guess.as_deref() {
+            *held(&self.block) = block.map(str::to_owned);
         }
-        let wrapper = features.mark.then_some(&self.wrapper);
-        let rewritten = asked.rewritten(wrapper, &instead, block);
+        let rewritten = match block == guess.as_deref() && instead == found.instead {
+            true => ahead,
+            false => asked.rewritten(wrapper, &instead, block),
+        };
         let (marked, withheld) = (rewritten.marked, rewritten.withheld);
         let sent: Bytes = rewritten.body.map_or_else(|| bytes.clone(), Bytes::from);
         self.tell(&Seen::Request { request: &request, sent: sent.len(), marked, withheld, block });
@@ -361,10 +378,18 @@ impl Door {
         drop(asked);
         headers.remove(header::CONTENT_LENGTH);
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let length = sent.len();
+        // It is on its way while it is hashed.
+        let hashed = async { Sha256::digest(&sent).into() };
+        let going = self.send(&way, &parts, headers, full(sent.clone()), Some(wire));
+        let (reply, hash) = tokio::join!(going, hashed);
+        let kept = (self.config.keep && length <= self.config.limits.kept).then_some(sent);
+        drop((bytes, room));
         let passing = Passing {
             door: Arc::clone(self),
             exchange,
-            sent: (sent.len(), Sha256::digest(&sent).into()),
+            sent: (length, hash),
+            kept,
             marked,
             guard,
             question,
@@ -372,7 +397,7 @@ impl Door {
             began,
             _permit: permit,
         };
-        match self.send(&way, &parts, headers, full(sent), Some(wire)).await {
+        match reply {
             Ok(reply) => passing.reply(reply).await,
             Err(refused) => {
                 passing.failed(refused.why.clone()).await;

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, Incoming};
 use hyper::header::{self, HeaderMap};
 use hyper::{Response, StatusCode};
@@ -17,8 +17,9 @@ use wardkeep_detect::leak::OutputGuard;
 
 use super::door::{Door, Refused, full};
 use super::inflate::Inflate;
-use super::judge::{Ended, Exchange, Outcome, Seen};
+use super::judge::{Bodies, Ended, Exchange, Outcome, Seen};
 use super::reply::{Reply, Ruling, Step, ToolCall, Whole, stream_error};
+use super::room::Unread;
 use super::upstream::{Body, BoxError, end_to_end};
 
 /// Parts of a reply that wait for the client.
@@ -41,6 +42,8 @@ pub(super) struct Passing {
     pub(super) exchange: Exchange,
     /// Bytes and hash of the body that went out.
     pub(super) sent: (usize, [u8; 32]),
+    /// That body, where it is kept.
+    pub(super) kept: Option<Bytes>,
     pub(super) marked: usize,
     pub(super) guard: Option<Arc<OutputGuard>>,
     pub(super) question: String,
@@ -51,10 +54,21 @@ pub(super) struct Passing {
 }
 
 /// What is counted of a reply.
-#[derive(Default)]
 struct Tally {
     received: u64,
     shown: Sha256,
+    /// What the agent got, where it is kept and not longer than the number.
+    kept: Option<(Vec<u8>, usize)>,
+}
+
+impl Tally {
+    fn show(&mut self, bytes: &[u8]) {
+        self.shown.update(bytes);
+        self.kept = self.kept.take().filter(|(kept, most)| kept.len() + bytes.len() <= *most);
+        if let Some((kept, _)) = &mut self.kept {
+            kept.extend_from_slice(bytes);
+        }
+    }
 }
 
 impl Passing {
@@ -69,9 +83,15 @@ impl Passing {
         )
     }
 
+    fn tally(&self) -> Tally {
+        let config = &self.door.config;
+        let kept = config.keep.then(|| (Vec::new(), config.limits.kept));
+        Tally { received: 0, shown: Sha256::new(), kept }
+    }
+
     /// Records that there was no reply.
     pub(super) async fn failed(self, why: String) {
-        self.done(None, Tally::default(), None, Ended::Failed(why)).await;
+        self.done(None, self.tally(), None, Ended::Failed(why)).await;
     }
 
     async fn done(&self, status: Option<u16>, tally: Tally, reply: Option<&Reply>, ended: Ended) {
@@ -85,6 +105,10 @@ impl Passing {
             report: reply.map(|reply| reply.report().clone()).unwrap_or_default(),
             ended,
             took: self.began.elapsed(),
+            bodies: Bodies {
+                request: self.kept.clone(),
+                reply: tally.kept.map(|(kept, _)| kept.into()),
+            },
         };
         if let Some(reply) = reply {
             self.door.spoke(self.session, reply.spoken());
@@ -106,7 +130,7 @@ impl Passing {
         let refuse = |why: &str| Refused::new(StatusCode::BAD_GATEWAY, Some(wire), why);
         let Some(inflate) = Inflate::of(&parts.headers) else {
             let why = "the model's reply is encoded in a way that cannot be read";
-            self.done(Some(status), Tally::default(), None, Ended::Cut(why.to_owned())).await;
+            self.done(Some(status), self.tally(), None, Ended::Cut(why.to_owned())).await;
             return Err(refuse(why));
         };
         match kind(&parts.headers) {
@@ -129,7 +153,7 @@ impl Passing {
             },
             Kind::Other => {
                 let why = "the model's reply is neither JSON nor a stream of events";
-                self.done(Some(status), Tally::default(), None, Ended::Cut(why.to_owned())).await;
+                self.done(Some(status), self.tally(), None, Ended::Cut(why.to_owned())).await;
                 Err(refuse(why))
             }
         }
@@ -137,7 +161,7 @@ impl Passing {
 
     /// Passes an error of the model's server on as it is.
     async fn relay(self, status: u16, mut body: Incoming, sender: Sender) {
-        let mut tally = Tally::default();
+        let mut tally = self.tally();
         let ended = loop {
             match body.frame().await {
                 None => break Ended::Done,
@@ -149,7 +173,7 @@ impl Passing {
                 Some(Ok(frame)) => {
                     let Ok(data) = frame.into_data() else { continue };
                     tally.received += data.len() as u64;
-                    tally.shown.update(&data);
+                    tally.show(&data);
                     if sender.send(Ok(data)).await.is_err() {
                         break Ended::Gone;
                     }
@@ -169,18 +193,27 @@ impl Passing {
     ) -> Result<Vec<u8>, String> {
         let limits = self.door.limits();
         let mut reply = self.new_reply();
-        let mut tally = Tally::default();
+        let mut tally = self.tally();
+        let mut held = self.door.room.none();
         let read = async {
-            let body = Limited::new(body, limits.reply).collect();
-            let body = timeout(limits.silence, body).await;
+            let body = timeout(limits.silence, held.gather(body, limits.reply)).await;
             let body = body.map_err(|_| "the model's reply took too long".to_owned())?;
-            let body =
-                body.map_err(|error| format!("the model's reply broke off: {error}"))?.to_bytes();
+            let body = body.map_err(|unread| match unread {
+                Unread::TooLong => format!("the model's reply is longer than {}", limits.reply),
+                Unread::NoRoom => "too many long replies are read at this moment".to_owned(),
+                Unread::Broken(error) => format!("the model's reply broke off: {error}"),
+            })?;
             tally.received = body.len() as u64;
             let undecoded =
                 |error: std::io::Error| format!("the model's reply cannot be decoded: {error}");
-            let mut bytes = inflate.feed(&body, limits.reply).map_err(undecoded)?;
-            bytes.extend(inflate.finish().map_err(undecoded)?);
+            let mut bytes = body;
+            if !inflate.is_plain() {
+                // What it becomes is not known before.
+                let room = held.reach(bytes.len() + limits.reply);
+                room.map_err(|_| "too many long replies are read at this moment".to_owned())?;
+                bytes = inflate.feed(&bytes, limits.reply).map_err(undecoded)?;
+                bytes.extend(inflate.finish().map_err(undecoded)?);
+            }
             for _ in 0..=CALLS {
                 match reply.whole(&bytes).map_err(|error| error.to_string())? {
                     Whole::Same => return Ok(bytes),
@@ -196,7 +229,7 @@ impl Passing {
         let shown: Result<Vec<u8>, String> = read.await;
         let ended = match &shown {
             Ok(bytes) => {
-                tally.shown.update(bytes);
+                tally.show(bytes);
                 Ended::Done
             }
             Err(why) => Ended::Cut(why.clone()),
@@ -230,17 +263,8 @@ struct Streaming {
 
 impl Streaming {
     fn new(passing: Passing, status: u16, inflate: Inflate, sender: Sender) -> Self {
-        let reply = passing.new_reply();
-        Self {
-            passing,
-            status,
-            inflate,
-            sender,
-            reply,
-            tally: Tally::default(),
-            holds: false,
-            sent: Instant::now(),
-        }
+        let (reply, tally) = (passing.new_reply(), passing.tally());
+        Self { passing, status, inflate, sender, reply, tally, holds: false, sent: Instant::now() }
     }
 
     async fn run(mut self, mut body: Incoming) {
@@ -366,7 +390,7 @@ impl Streaming {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.tally.shown.update(&bytes);
+        self.tally.show(&bytes);
         (self.sent, self.holds) = (Instant::now(), false);
         self.sender.send(Ok(bytes.into())).await.map_err(|_| Ended::Gone)
     }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::reply::{Report, Ruling, ToolCall};
 use super::wire::Wire;
 
@@ -143,6 +145,18 @@ pub struct Outcome {
     pub ended: Ended,
     /// How long it took, from the request to the last of the reply.
     pub took: Duration,
+    /// The bodies, where they are to be kept.
+    pub bodies: Bodies,
+}
+
+/// Bodies of an exchange that are to be kept: as it went out, and as the agent got it. One that is too
+/// long is not there.
+#[derive(Debug, Clone, Default)]
+pub struct Bodies {
+    /// The request.
+    pub request: Option<Bytes>,
+    /// The reply.
+    pub reply: Option<Bytes>,
 }
 
 /// Decides about what goes through, and records it. Whatever goes wrong inside is a denial.

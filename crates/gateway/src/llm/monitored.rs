@@ -5,9 +5,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use wardkeep_agents::model;
 use wardkeep_evidence::check::printable;
 use wardkeep_evidence::hash::encode_hex;
+use wardkeep_monitor::bodies::Bodies;
 use wardkeep_monitor::daemon::Starter;
 use wardkeep_monitor::monitor::{
     CallBody, EVENT, EventAnswer, EventBody, FreshBody, MODEL, ModelAnswer, ModelBody, Monitor,
@@ -39,6 +41,7 @@ pub struct Monitored {
     home: Option<PathBuf>,
     place: Place,
     tell: Option<Tell>,
+    bodies: Option<Bodies>,
     blocks: Mutex<Kept<Option<String>>>,
     calls: Mutex<Kept<(String, String, String)>>,
 }
@@ -90,7 +93,7 @@ impl Monitored {
 
     fn new(place: Place, who: WhoBody, home: Option<PathBuf>) -> Self {
         let (blocks, calls) = (Mutex::new(Kept::new(BLOCKS)), Mutex::new(Kept::new(CALLS)));
-        Self { who, home, place, tell: None, blocks, calls }
+        Self { who, home, place, tell: None, bodies: None, blocks, calls }
     }
 
     /// With someone who is told what the owner must know.
@@ -98,6 +101,29 @@ impl Monitored {
     pub fn telling(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.tell = Some(Box::new(tell));
         self
+    }
+
+    /// With a place for bodies that are to be kept.
+    #[must_use]
+    pub fn keeping(mut self, bodies: Bodies) -> Self {
+        self.bodies = Some(bodies);
+        self
+    }
+
+    /// Keeps a body; gives its name.
+    async fn kept(&self, body: Option<Bytes>) -> Option<String> {
+        let (bodies, body) = (self.bodies.clone()?, body?);
+        let kept = tokio::task::spawn_blocking(move || bodies.keep(&body)).await;
+        let kept = kept.map_err(|error| error.to_string());
+        match kept.and_then(|kept| kept.map_err(|error| error.to_string())) {
+            Ok(name) => Some(name.to_string()),
+            Err(why) => {
+                if let Some(tell) = &self.tell {
+                    tell(&format!("a body could not be kept: {why}"));
+                }
+                None
+            }
+        }
     }
 
     fn who(&self, session: &str) -> WhoBody {
@@ -318,6 +344,8 @@ impl Judge for Monitored {
                 rules: report.rules.clone(),
                 ended: ended.to_owned(),
                 why,
+                request_body: self.kept(outcome.bodies.request.clone()).await,
+                reply_body: self.kept(outcome.bodies.reply.clone()).await,
             };
             let asked = ModelBody::Reply {
                 who: self.who(&exchange.session),

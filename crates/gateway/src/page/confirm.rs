@@ -17,6 +17,8 @@ pub(super) enum Change {
     Answer { id: String, action: String, answer: super::Answer },
     /// Something staged: its workspace and hash.
     Apply { workspace: String, hash: String },
+    /// Something staged that is not wanted: its workspace and hash.
+    Drop { workspace: String, hash: String },
     /// A policy: its workspace, what it was and what it is to be.
     Sign { workspace: String, before: String, text: String },
 }

@@ -88,6 +88,20 @@ impl Door {
         if own && site { Ok(()) } else { Err(Refusal::Origin) }
     }
 
+    /// Whether a request that only looks was made by this page or by the person at the browser: another
+    /// page can lead here, and can neither load nor show anything of it.
+    pub(super) fn looks(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let near = match text("sec-fetch-site") {
+            None | Some("same-origin" | "none") => true,
+            Some(_) => {
+                text("sec-fetch-mode") == Some("navigate")
+                    && text("sec-fetch-dest") == Some("document")
+            }
+        };
+        if near { Ok(()) } else { Err(Refusal::Origin) }
+    }
+
     /// Whether a form is one of this start.
     pub(super) fn is_form(&self, word: &str) -> bool {
         same(word, &self.config.form)
@@ -162,6 +176,28 @@ mod tests {
         for line in ["", "wardkeep=", "wardkeep=crum", "other=crumb", "wardkeep", "crumb"] {
             let known = door.known(&headers(&[("cookie", line)]));
             assert_eq!(known, Err(Refusal::Stranger), "{line}");
+        }
+    }
+
+    #[test]
+    fn another_page_can_lead_here_and_load_nothing() {
+        let door = door();
+        let asked = |site, mode, dest| {
+            let pairs =
+                [("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", dest)];
+            door.looks(&headers(&pairs))
+        };
+        assert_eq!(door.looks(&HeaderMap::new()), Ok(()));
+        assert_eq!(asked("none", "navigate", "document"), Ok(()));
+        assert_eq!(asked("same-origin", "cors", "empty"), Ok(()));
+        assert_eq!(asked("cross-site", "navigate", "document"), Ok(()));
+        for (site, mode, dest) in [
+            ("cross-site", "no-cors", "script"),
+            ("cross-site", "navigate", "iframe"),
+            ("same-site", "cors", "empty"),
+            ("same-site", "no-cors", "image"),
+        ] {
+            assert_eq!(asked(site, mode, dest), Err(Refusal::Origin), "{site} {mode} {dest}");
         }
     }
 

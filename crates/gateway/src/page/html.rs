@@ -59,12 +59,14 @@ impl fmt::Display for Part<'_> {
 }
 
 /// Views, in the order of the menu: address and name.
-pub(super) const MENU: [(&str, &str); 6] = [
+pub(super) const MENU: [(&str, &str); 8] = [
     ("/", "Now"),
     ("/timeline", "Timeline"),
     ("/requests", "Requests"),
     ("/proposals", "Proposals"),
     ("/policy", "Policy"),
+    ("/skills", "Skills"),
+    ("/evidence", "Evidence"),
     ("/report", "Report"),
 ];
 
@@ -77,9 +79,9 @@ pub(super) fn page(here: &str, title: &str, body: &str) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><title>{title} · Wardkeep</title>\
-         <link rel=\"stylesheet\" href=\"/page.css\"><script src=\"/page.js\" defer></script></head>\n\
+         <link rel=\"icon\" href=\"/icon.svg\"><link rel=\"stylesheet\" href=\"/page.css\"><script src=\"/page.js\" defer></script></head>\n\
          <body><a class=\"skip\" href=\"#main\">Skip to the content</a>\n\
-         <header><strong class=\"name\">Wardkeep</strong><nav aria-label=\"Views\"><ul>",
+         <header><a class=\"name\" href=\"/\"><img src=\"/icon.svg\" alt=\"\">Wardkeep</a><nav aria-label=\"Views\"><ul>",
         title = Text(title)
     );
     for (address, name) in MENU {

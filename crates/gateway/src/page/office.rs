@@ -2,7 +2,8 @@
 
 use wardkeep_identity::show;
 use wardkeep_monitor::approvals::Shown;
-use wardkeep_monitor::index::{Category, Severity};
+use wardkeep_monitor::grade::Grade;
+use wardkeep_monitor::index::{Category, Severity, Verdict};
 use wardkeep_monitor::notices::Notice;
 
 /// Why something is not shown or not done, in words for the owner.
@@ -79,6 +80,11 @@ pub trait Office: Send + Sync + 'static {
     /// # Errors
     /// When something else is staged by now, or it is refused.
     fn apply(&self, workspace: &str, hash: &str) -> Outcome<String>;
+    /// Drops what is staged, if it still has that hash; says what was done.
+    ///
+    /// # Errors
+    /// When something else is staged by now, or it is refused.
+    fn drop_staged(&self, workspace: &str, hash: &str) -> Outcome<String>;
     /// The policies, workspace by workspace.
     ///
     /// # Errors
@@ -89,6 +95,21 @@ pub trait Office: Send + Sync + 'static {
     /// # Errors
     /// When it was changed meanwhile, or is refused.
     fn sign(&self, workspace: &str, before: &str, text: &str) -> Outcome<String>;
+    /// The log of evidence, and what is known of it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn chain(&self) -> Outcome<Chain>;
+    /// Verifies all of it now.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is being verified already.
+    fn verify(&self) -> Outcome<FullCheck>;
+    /// The skills that are known.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn skills(&self) -> Outcome<Skills>;
     /// The whole report, as a page of its own.
     ///
     /// # Errors
@@ -101,8 +122,8 @@ pub trait Office: Send + Sync + 'static {
 pub struct Posture {
     /// The state directory.
     pub state: String,
-    /// A mark and why, where one was given: `A`, and what would raise it.
-    pub grade: Option<(String, Vec<String>)>,
+    /// The mark, and what would raise it.
+    pub grade: Option<Grade>,
     /// What was judged and blocked.
     pub counts: Counts,
     /// Whether the evidence holds.
@@ -167,8 +188,12 @@ pub struct EventsAsked {
     pub kind: Option<String>,
     /// Only notifications at least so grave.
     pub severity: Option<Severity>,
-    /// Only notifications of this category.
+    /// Only of this category.
     pub category: Option<Category>,
+    /// Decided so.
+    pub verdict: Option<Verdict>,
+    /// That hold this text.
+    pub text: Option<String>,
     /// Before this position in the log.
     pub below: Option<u64>,
     /// From this position on.
@@ -184,6 +209,8 @@ pub struct Events {
     pub events: Vec<Event>,
     /// Whether there are older ones.
     pub more: bool,
+    /// Records before this position were not looked at, because it took too long.
+    pub stopped_at: Option<u64>,
 }
 
 /// A record in a line.
@@ -290,8 +317,93 @@ pub struct Staged {
     pub changes: Vec<show::Shown>,
     /// What was found in them, or speaks against them.
     pub concerns: Vec<String>,
+    /// The same in plain lines, where another user holds the workspace: only that one approves.
+    pub held: Vec<String>,
     /// What is wrong with the workspace itself.
     pub trouble: Option<String>,
+}
+
+impl Staged {
+    /// Whether there is nothing to look at.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.held.is_empty()
+    }
+}
+
+/// The log of evidence.
+#[derive(Debug, Clone, Default)]
+pub struct Chain {
+    /// Records in it, as the index has them.
+    pub records: u64,
+    /// The newest record: its id, its time, and the hash of its entry.
+    pub newest: Option<(String, String, String)>,
+    /// The newest seal, whose signature was not looked at: how many records it covers, and for which time.
+    pub seal: Option<(u64, String)>,
+    /// Places elsewhere that remember how far it had come.
+    pub anchors: Vec<AnchorRow>,
+    /// The last regular look.
+    pub looked: Evidence,
+    /// The last time that all of it was verified from here.
+    pub full: Option<FullCheck>,
+}
+
+/// A place elsewhere.
+#[derive(Debug, Clone)]
+pub struct AnchorRow {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub place: String,
+    /// How many records it vouches for, and since when.
+    pub taken: Option<(u64, String)>,
+    /// What it reported that someone must look at.
+    pub alarm: Option<String>,
+    /// What went wrong last.
+    pub failure: Option<String>,
+}
+
+/// What verifying everything came to.
+#[derive(Debug, Clone)]
+pub struct FullCheck {
+    /// When.
+    pub at: String,
+    /// Whether every check passed.
+    pub passed: bool,
+    /// How far each protection reaches: what, and how far.
+    pub reach: Vec<(String, String)>,
+    /// What failed.
+    pub findings: Vec<String>,
+}
+
+/// Skills.
+#[derive(Debug, Clone, Default)]
+pub struct Skills {
+    /// Those that are pinned.
+    pub pinned: Vec<SkillRow>,
+    /// Why no pin counts, where there would be some.
+    pub void: Option<String>,
+    /// What was decided of skills lately, the newest first.
+    pub recent: Vec<Event>,
+}
+
+/// A skill that is pinned.
+#[derive(Debug, Clone)]
+pub struct SkillRow {
+    /// Its name.
+    pub name: String,
+    /// The hash of all of it.
+    pub tree: String,
+    /// What was found when it was pinned: `allow`, `ask` or `deny`.
+    pub verdict: String,
+    /// Whether the owner approved exactly this.
+    pub approved: bool,
+    /// When it was pinned.
+    pub at: String,
+    /// What it may be granted, in words.
+    pub grants: Vec<String>,
+    /// Where it lies, and whether it is as it was: `unchanged`, `changed` or `gone`.
+    pub places: Vec<(String, &'static str)>,
 }
 
 /// A policy.

@@ -1,29 +1,33 @@
 //! What each address answers.
 
-use std::fmt::Write as _;
+mod changes;
+
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Form, Path, Query, Request, State};
-use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse as _};
 use axum::routing::{get, post};
 use serde::Deserialize;
 use tokio::sync::{Semaphore, watch};
+use wardkeep_monitor::index::Verdict;
 
 use super::confirm::{Change, Confirmations};
 use super::door::{Config, Door, Refusal};
 use super::html::{Text, page};
 use super::live;
-use super::office::{Answer, EventsAsked, Office, Outcome, Scope, Trouble};
+use super::office::{EventsAsked, Office, Outcome, Trouble};
 use super::views;
 
 /// Longest form: a policy, escaped.
 const MAX_FORM: usize = 256 << 10;
+/// How long all of a form may take.
+const FORM: Duration = Duration::from_secs(10);
 /// Live views at a time.
 const LIVE: usize = 16;
 /// Records on a page.
@@ -124,18 +128,22 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/live", get(news))
         .route("/record/{id}", get(record))
         .route("/requests", get(requests))
-        .route("/requests/{id}", get(request).post(answer))
-        .route("/proposals", get(proposals).post(propose))
-        .route("/policy", get(policies).post(edit))
+        .route("/requests/{id}", get(request).post(changes::answer))
+        .route("/proposals", get(proposals).post(changes::propose))
+        .route("/policy", get(policies).post(changes::edit))
+        .route("/skills", get(skills))
+        .route("/evidence", get(chain).post(changes::verify))
         .route("/report", get(report))
-        .route("/confirm", post(confirm))
+        .route("/confirm", post(changes::confirm))
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(Arc::clone(&desk), guard))
         // What is needed before there is a cookie.
         .route("/enter", get(enter))
         .route("/page.css", get(style))
         .route("/page.js", get(script))
-        .layer(DefaultBodyLimit::max(MAX_FORM))
+        .route("/icon.svg", get(icon))
+        // A form was read and measured before anything of it is used.
+        .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(Arc::clone(&desk), outer))
         .with_state(desk)
 }
@@ -151,13 +159,14 @@ async fn outer(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> R
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // With none at all, browsers do not say where a form comes from.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     ] {
-        // The report is a page of its own, with a policy that is as strict.
-        if name != header::CONTENT_SECURITY_POLICY || !headers.contains_key(&name) {
+        // The report has a policy of its own that is as strict, the way in one that is stricter.
+        if !headers.contains_key(&name) {
             headers.insert(name, HeaderValue::from_static(value));
         }
     }
@@ -166,14 +175,29 @@ async fn outer(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> R
 
 /// For all but the way in: who asks, and from where.
 async fn guard(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response<Body> {
-    let checked =
-        desk.door.known(request.headers()).and_then(|()| match request.method().as_str() {
-            "GET" | "HEAD" => Ok(()),
-            _ => desk.door.own(request.headers()),
-        });
+    let looks = matches!(request.method().as_str(), "GET" | "HEAD");
+    let checked = desk.door.known(request.headers()).and_then(|()| match looks {
+        true => desk.door.looks(request.headers()),
+        false => desk.door.own(request.headers()),
+    });
     match checked {
-        Ok(()) => next.run(request).await,
+        Ok(()) if looks => next.run(request).await,
+        Ok(()) => match whole_form(request).await {
+            Ok(request) => next.run(request).await,
+            Err(status) => status.into_response(),
+        },
         Err(refusal) => refused(refusal),
+    }
+}
+
+/// A request with all of its form, which must come soon and be no longer than forms are.
+async fn whole_form(request: Request) -> Result<Request, StatusCode> {
+    let (head, body) = request.into_parts();
+    let read = tokio::time::timeout(FORM, axum::body::to_bytes(body, MAX_FORM)).await;
+    match read {
+        Ok(Ok(bytes)) => Ok(Request::from_parts(head, Body::from(bytes))),
+        Ok(Err(_)) => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
     }
 }
 
@@ -219,7 +243,15 @@ struct Entering {
     token: String,
 }
 
-async fn enter(State(desk): State<Arc<Desk>>, Query(entering): Query<Entering>) -> Response<Body> {
+async fn enter(
+    State(desk): State<Arc<Desk>>,
+    method: Method,
+    Query(entering): Query<Entering>,
+) -> Response<Body> {
+    // Who only asks whether it is there does not use it up.
+    if method != Method::GET {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
     let Some(cookie) = desk.door.enter(&entering.token) else {
         return refused(Refusal::Stranger);
     };
@@ -228,6 +260,8 @@ async fn enter(State(desk): State<Arc<Desk>>, Query(entering): Query<Entering>) 
                 <meta http-equiv=\"refresh\" content=\"0; url=/\"><title>Wardkeep</title></head>\
                 <body><p><a href=\"/\">Go on</a></p></body></html>\n";
     let mut response = Html(text).into_response();
+    let nowhere = HeaderValue::from_static("no-referrer");
+    response.headers_mut().insert(header::REFERRER_POLICY, nowhere);
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -240,6 +274,10 @@ async fn style() -> impl axum::response::IntoResponse {
 
 async fn script() -> impl axum::response::IntoResponse {
     ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("assets/page.js"))
+}
+
+async fn icon() -> impl axum::response::IntoResponse {
+    ([(header::CONTENT_TYPE, "image/svg+xml")], include_str!("assets/icon.svg"))
 }
 
 async fn nothing() -> Response<Body> {
@@ -260,6 +298,8 @@ pub(super) struct Filters {
     pub(super) kind: String,
     pub(super) severity: String,
     pub(super) category: String,
+    pub(super) verdict: String,
+    pub(super) text: String,
     pub(super) below: Option<u64>,
     pub(super) from: Option<u64>,
 }
@@ -271,6 +311,15 @@ impl Filters {
                 |_| Trouble::new(format!("`{text}` is not known"), "choose another filter");
             (!text.is_empty()).then(|| text.parse().map_err(unknown)).transpose()
         }
+        let verdict = |text: &str| -> Outcome<Option<Verdict>> {
+            let known = Verdict::ALL.into_iter().find(|one| one.as_str() == text);
+            match known {
+                None if !text.is_empty() => {
+                    Err(Trouble::new("this verdict is not known", "choose another filter"))
+                }
+                known => Ok(known),
+            }
+        };
         let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         Ok(EventsAsked {
             session: text(&self.session),
@@ -278,6 +327,8 @@ impl Filters {
             kind: text(&self.kind),
             severity: word(&self.severity)?,
             category: word(&self.category)?,
+            verdict: verdict(&self.verdict)?,
+            text: text(&self.text),
             below: self.below,
             from: self.from,
             limit: ROWS,
@@ -323,71 +374,10 @@ async fn request(State(desk): State<Arc<Desk>>, Path(id): Path<String>) -> Page 
     shown(found, "/requests", "Request", |shown| views::requests::one(shown, &form))
 }
 
-#[derive(Deserialize)]
-struct Answering {
-    #[serde(default)]
-    form: String,
-    #[serde(default)]
-    action: String,
-    #[serde(default)]
-    answer: String,
-}
-
-/// Shows once more what is answered, and asks.
-async fn answer(
-    State(desk): State<Arc<Desk>>,
-    Path(id): Path<String>,
-    Form(said): Form<Answering>,
-) -> Page {
-    checked(&desk, &said.form)?;
-    let answer = match said.answer.as_str() {
-        "once" => Answer::Approve(Scope::Once),
-        "session" => Answer::Approve(Scope::Session),
-        "deny" => Answer::Deny,
-        _ => return Err(Trouble::new("this is no answer", "go back and choose one").into()),
-    };
-    let asked = id.clone();
-    let found = desk.ask(move |office| office.request(&asked)).await?;
-    if found.action != said.action || !found.consistent {
-        let why = Trouble::new("it asks for something else by now", "look at it again");
-        return Err(why.into());
-    }
-    let change = Change::Answer { id: found.request.clone(), action: said.action, answer };
-    let word = desk.keep(change)?;
-    let body = views::requests::sure(&found, answer, &views::confirmation(desk.door.form(), &word));
-    Ok(whole(StatusCode::OK, "/requests", "Are you sure?", &body))
-}
-
 async fn proposals(State(desk): State<Arc<Desk>>) -> Page {
     let staged = desk.ask(|office| office.staged()).await;
     let form = desk.door.form().to_owned();
     shown(staged, "/proposals", "Proposals", |staged| views::proposals::view(staged, &form))
-}
-
-#[derive(Deserialize)]
-struct Proposing {
-    #[serde(default)]
-    form: String,
-    #[serde(default)]
-    workspace: String,
-    #[serde(default)]
-    hash: String,
-}
-
-async fn propose(State(desk): State<Arc<Desk>>, Form(said): Form<Proposing>) -> Page {
-    checked(&desk, &said.form)?;
-    let staged = desk.ask(|office| office.staged()).await?;
-    let same = staged
-        .iter()
-        .find(|one| one.workspace == said.workspace && one.hash.as_deref() == Some(&said.hash));
-    let Some(one) = same else {
-        let why = Trouble::new("something else is staged by now", "look at it again");
-        return Err(why.into());
-    };
-    let change = Change::Apply { workspace: said.workspace.clone(), hash: said.hash.clone() };
-    let word = desk.keep(change)?;
-    let body = views::proposals::sure(one, &views::confirmation(desk.door.form(), &word));
-    Ok(whole(StatusCode::OK, "/proposals", "Are you sure?", &body))
 }
 
 async fn policies(State(desk): State<Arc<Desk>>) -> Page {
@@ -396,67 +386,15 @@ async fn policies(State(desk): State<Arc<Desk>>) -> Page {
     shown(policies, "/policy", "Policy", |policies| views::policy::view(policies, &form))
 }
 
-#[derive(Deserialize)]
-struct Editing {
-    #[serde(default)]
-    form: String,
-    #[serde(default)]
-    workspace: String,
-    #[serde(default)]
-    before: String,
-    #[serde(default)]
-    text: String,
+async fn skills(State(desk): State<Arc<Desk>>) -> Page {
+    let skills = desk.ask(|office| office.skills()).await;
+    shown(skills, "/skills", "Skills", views::skills::view)
 }
 
-async fn edit(State(desk): State<Arc<Desk>>, Form(said): Form<Editing>) -> Page {
-    checked(&desk, &said.form)?;
-    // A form sends every end of a line as two characters.
-    let text = said.text.replace("\r\n", "\n");
-    let before = said.before.replace("\r\n", "\n");
-    let body = views::policy::sure(&said.workspace, &before, &text);
-    let change = Change::Sign { workspace: said.workspace, before, text };
-    let word = desk.keep(change)?;
-    let body = format!("{body}{}", views::confirmation(desk.door.form(), &word));
-    Ok(whole(StatusCode::OK, "/policy", "Sign this?", &body))
-}
-
-#[derive(Deserialize)]
-struct Confirming {
-    #[serde(default)]
-    form: String,
-    #[serde(default)]
-    word: String,
-}
-
-/// Does what was shown and confirmed.
-async fn confirm(State(desk): State<Arc<Desk>>, Form(said): Form<Confirming>) -> Page {
-    checked(&desk, &said.form)?;
-    let change = desk.take(&said.word)?;
-    let back = match &change {
-        Change::Answer { .. } => "/requests",
-        Change::Apply { .. } => "/proposals",
-        Change::Sign { .. } => "/policy",
-    };
-    let done = desk
-        .ask(move |office| match change {
-            Change::Answer { id, action, answer } => office.answer(&id, &action, answer),
-            Change::Apply { workspace, hash } => office.apply(&workspace, &hash),
-            Change::Sign { workspace, before, text } => office.sign(&workspace, &before, &text),
-        })
-        .await;
-    shown(done, back, "Done", |said| {
-        let mut body = String::new();
-        let _ = write!(
-            body,
-            "<p class=\"good\" role=\"status\">{}</p>\n<p><a href=\"{back}\">Back</a></p>\n",
-            Text(said)
-        );
-        body
-    })
-}
-
-fn checked(desk: &Desk, form: &str) -> Result<(), Instead> {
-    if desk.door.is_form(form) { Ok(()) } else { Err(Instead::Refusal(Refusal::Origin)) }
+async fn chain(State(desk): State<Arc<Desk>>) -> Page {
+    let chain = desk.ask(|office| office.chain()).await;
+    let form = desk.door.form().to_owned();
+    shown(chain, "/evidence", "Evidence", |chain| views::chain::view(chain, &form))
 }
 
 async fn report(State(desk): State<Arc<Desk>>) -> Page {

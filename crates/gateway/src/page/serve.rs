@@ -15,6 +15,7 @@ use super::door::Config;
 use super::live;
 use super::office::Office;
 use super::routes::{self, Desk};
+use super::stall::Impatient;
 use crate::threads::Running;
 
 /// Connections at a time.
@@ -88,6 +89,6 @@ async fn connection(stream: TcpStream, desk: Arc<Desk>) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(64 << 10)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(Impatient::new(stream)), service)
         .await;
 }

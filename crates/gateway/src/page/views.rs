@@ -1,10 +1,12 @@
 //! What the pages hold.
 
+pub(super) mod chain;
 pub(super) mod now;
 pub(super) mod policy;
 pub(super) mod proposals;
 pub(super) mod record;
 pub(super) mod requests;
+pub(super) mod skills;
 pub(super) mod timeline;
 
 use std::fmt::Write as _;
@@ -58,6 +60,34 @@ fn facts(pairs: &[(&str, String)]) -> String {
     out
 }
 
+/// Lines of a list, where there are some.
+fn list(lines: &[String], out: &mut String) {
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("<ul>");
+    for line in lines {
+        let _ = write!(out, "<li>{}</li>", Text(line));
+    }
+    out.push_str("</ul>\n");
+}
+
+/// A text on its own; of a very long one the beginning, and it says so.
+fn plain(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST);
+    let mut out = format!("<pre>{}</pre>\n", Text(&text[..end]));
+    if end < text.len() {
+        let _ = writeln!(
+            out,
+            "<p class=\"high\">Not all of it is shown here: {} more bytes.</p>",
+            text.len() - end
+        );
+    }
+    out
+}
+
+/// Bytes of a text that are shown.
+const LONGEST: usize = 256 << 10;
 /// How long two texts are compared.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -73,7 +103,7 @@ fn text_change(title: &[u8], before: Option<&str>, text: &str) -> String {
             };
             difference(&compare(&pair, &Limits::until(Instant::now() + PATIENCE)))
         }
-        _ => format!("<pre>{}</pre>\n", Text(text)),
+        _ => plain(text),
     }
 }
 
@@ -161,7 +191,7 @@ fn sides(lines: &[Line], out: &mut String) {
             Tag::Context => {
                 flush(&mut removed, &mut added, out);
                 let text = cell(line);
-                let _ = writeln!(out, "<tr><td>{text}</td><td>{text}</td></tr>");
+                let _ = writeln!(out, "<tr class=\"same\"><td>{text}</td><td>{text}</td></tr>");
             }
         }
     }

@@ -5,6 +5,9 @@ mod asking;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+#[cfg(feature = "notify")]
+mod desktop;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 #[cfg(feature = "inspect")]
@@ -22,6 +25,9 @@ mod models_hostile;
 #[cfg(test)]
 #[cfg(feature = "monitor")]
 mod monitored;
+#[cfg(test)]
+#[cfg(feature = "notify")]
+mod notify;
 #[cfg(test)]
 mod otlp;
 #[cfg(test)]

@@ -141,6 +141,36 @@ fn slow_clients_are_cut_off_and_hold_nobody_up() {
 }
 
 #[test]
+fn long_bodies_are_bounded_together() {
+    let model = model(answer_text);
+    let proxy = proxy(&model, |config| config.limits.bodies = 256 << 10);
+    let long = ask(&json!([said(&"a word of many ".repeat(13_000))]));
+    let request = proxy.request("/v1/messages", "", long.as_bytes());
+    let (first, rest) = request.split_at(request.len() - 1000);
+    let mut half = proxy.send(first);
+    // Once the first one is there, there is no room for a second.
+    let refused = (0..200).any(|_| {
+        let got = proxy.post("/v1/messages", &long);
+        std::thread::sleep(Duration::from_millis(10));
+        got.head.starts_with("HTTP/1.1 503")
+            && String::from_utf8_lossy(&got.body).contains("too many long requests")
+    });
+    assert!(refused);
+    let short = proxy.post("/v1/messages", &ask(&json!([said("hello")])));
+    assert!(short.head.starts_with("HTTP/1.1 200"), "{}", short.head);
+    half.write_all(rest).unwrap();
+    let mut got = [0; 12];
+    half.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"HTTP/1.1 200");
+    drop(half);
+    let again = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        proxy.post("/v1/messages", &long).head.starts_with("HTTP/1.1 200")
+    });
+    assert!(again, "the room was not given back");
+}
+
+#[test]
 fn letters_of_many_bytes_may_be_cut_anywhere() {
     // Split between the parts of a letter, by the server, in the very bytes of the connection.
     let text = "Größe 😀 漢字 – «ok» 🇩🇪 e\u{301}";

@@ -5,6 +5,7 @@ use wardkeep_evidence::json::{Object, Value};
 use wardkeep_evidence::record::{Principal, Record, RecordType};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_guard::taint::Taint;
+use wardkeep_policy::manifest::Signer;
 use wardkeep_policy::sign::{Presence, Request as Who};
 
 use super::{
@@ -87,12 +88,13 @@ impl Approvals {
         }
         let mut told = kind("approval");
         grant.write(&key.sign(&grant), &mut told);
+        tell_way(&mut told, who);
         grant.record = append(store, record, told)?;
         if grant.scope == Scope::Always
             && let Err(error) = self.stand(store, key, who, &grant, record)
         {
             // The record says that it was approved; another one takes that back.
-            append(store, record, refusal(&asked))?;
+            append(store, record, refusal(&asked, who))?;
             return Err(error);
         }
         drop(self.current()?);
@@ -112,7 +114,7 @@ impl Approvals {
         let line = self.line_of(&asked)?;
         let parsed = parse_line(&line).filter(|line| line.record.id == asked.id);
         let record = &parsed.ok_or(ApprovalsError::Mismatch(asked.id))?.record;
-        let answer = append(store, record, refusal(&asked))?;
+        let answer = append(store, record, refusal(&asked, who))?;
         drop(self.current()?);
         Ok(Refused { request: asked.id, record: answer, withdrawn: false })
     }
@@ -132,6 +134,7 @@ impl Approvals {
         let mut told = kind("refusal");
         told.push("action", Value::from(grant.action.to_string()));
         told.push("request", Value::from(grant.request.to_string()));
+        tell_way(&mut told, who);
         let mut event = Event::new(RecordType::GuardDecision, Principal::User, Value::Object(told));
         event.session = &grant.session;
         event.parents = vec![grant.record];
@@ -261,10 +264,18 @@ fn append(store: &Store, request: &Record<'_>, told: Object<'static>) -> Result<
     Ok(store.append(event)?.id)
 }
 
-fn refusal(asked: &Asked) -> Object<'static> {
+/// Says by which way the answer came, where it was none of this machine's own.
+fn tell_way(told: &mut Object<'static>, who: &Who) {
+    if who.signer == Signer::Chat {
+        told.push("by", Value::from(who.signer.name()));
+    }
+}
+
+fn refusal(asked: &Asked, who: &Who) -> Object<'static> {
     let mut told = kind("refusal");
     told.push("action", Value::from(asked.action.to_string()));
     told.push("request", Value::from(asked.id.to_string()));
+    tell_way(&mut told, who);
     told
 }
 

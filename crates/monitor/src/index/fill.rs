@@ -30,6 +30,15 @@ impl Index {
         let path = self.path.clone();
         let failed = |error| IndexError::Database { path: path.clone(), error };
         let transaction = self.database.transaction().map_err(failed)?;
+        let (from, left) = unread(&transaction, folder)?.map_err(failed)?;
+        if left == 0 && from.is_some_and(|from| from != Position::START) {
+            return Ok(0);
+        }
+        drop(transaction);
+        // Whoever has read and would then write is refused at once if another has written in between: so it
+        // is begun as one that writes, which waits for its turn.
+        let writes = rusqlite::TransactionBehavior::Immediate;
+        let transaction = self.database.transaction_with_behavior(writes).map_err(failed)?;
         let (mut from, mut left) = unread(&transaction, folder)?.map_err(failed)?;
         if from.is_none() {
             // A journal shorter than the index was replaced: what is indexed no longer holds.

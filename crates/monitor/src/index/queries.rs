@@ -1,8 +1,8 @@
 //! Questions to the index.
 
+use rusqlite::types::Value;
 use rusqlite::{OptionalExtension as _, Statement, params};
 use wardkeep_evidence::hash::RecordId;
-use wardkeep_evidence::record::RecordType;
 use wardkeep_evidence::time::Timestamp;
 
 use super::shape::FIRST_NOTICE;
@@ -102,28 +102,26 @@ impl Index {
     /// # Errors
     /// When SQLite refuses.
     pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Location>, IndexError> {
-        let mut statement = self.ask(
-            "SELECT segment, offset, length FROM lines
-             WHERE (?1 IS NULL OR time >= ?1) AND (?2 IS NULL OR time <= ?2)
-               AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR agent = ?4)
-               AND (?5 IS NULL OR shape & 31 = ?5)
-               AND idx < ?6 AND idx >= ?7
-             ORDER BY idx DESC LIMIT ?8",
-        )?;
-        self.collect(
-            &mut statement,
-            params![
-                filter.since.map(Timestamp::unix),
-                filter.until.map(Timestamp::unix),
-                filter.session,
-                filter.agent,
-                filter.kind.map(|kind: RecordType| Shape::kind_bits(kind).1),
-                filter.below.map_or(i64::MAX, signed),
-                filter.from.map_or(0, signed),
-                limit
-            ],
-            location,
-        )
+        let places = self.newest_at(filter, limit)?;
+        Ok(places.into_iter().map(|(_, location)| location).collect())
+    }
+
+    /// The same with positions in the log.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub(crate) fn newest_at(
+        &self,
+        filter: &Filter,
+        limit: u32,
+    ) -> Result<Vec<(u64, Location)>, IndexError> {
+        let (conditions, values) = conditions(filter);
+        let mut statement = self.ask(&format!(
+            "SELECT segment, offset, length, idx FROM lines
+             WHERE {conditions} ORDER BY idx DESC LIMIT {limit}"
+        ))?;
+        let values = rusqlite::params_from_iter(values);
+        self.collect(&mut statement, values, |row| Ok((unsigned(row.get(3)?), location(row)?)))
     }
 
     /// The newest notifications that are asked for, newest first, at most `limit`, and how many
@@ -369,6 +367,52 @@ impl Index {
     }
 }
 
+/// A filter as SQL. One condition leads through its index, in order of the log; a plus sign keeps SQLite
+/// from taking the index of another one.
+fn conditions(filter: &Filter) -> (String, Vec<Value>) {
+    let number = |time: Timestamp| Value::Integer(time.unix());
+    let text = |text: &String| Value::Text(text.clone());
+    let all = [
+        ("session = ?", filter.session.as_ref().map(text)),
+        (
+            // As the partial index has it; the bits of a verdict that is asked for are never 0.
+            "shape & 245760 > 0 AND shape & 245760 = ?",
+            filter.verdict.map(|verdict| Value::Integer(Shape::verdict_bits(verdict).1)),
+        ),
+        (
+            "shape >= 1073741824 AND shape >= ?",
+            filter.severity.map(|level| Value::Integer(Shape::lowest(level))),
+        ),
+        ("shape & 31 = ?", filter.kind.map(|kind| Value::Integer(Shape::kind_bits(kind).1))),
+        ("agent = ?", filter.agent.as_ref().map(text)),
+        (
+            "shape & 8126464 = ?",
+            filter.category.map(|category| Value::Integer(Shape::category_bits(category).1)),
+        ),
+        ("+time >= ?", filter.since.map(number)),
+        ("+time <= ?", filter.until.map(number)),
+    ];
+    let mut parts = Vec::new();
+    let mut values = Vec::new();
+    for (condition, value) in all {
+        let Some(value) = value else { continue };
+        // The first leads, the others are looked up.
+        let plain = parts.is_empty() || condition.starts_with('+');
+        parts.push(if plain { condition.to_owned() } else { unindexed(condition) });
+        values.push(value);
+    }
+    parts.push("idx < ? AND idx >= ?".to_owned());
+    values.push(Value::Integer(filter.below.map_or(i64::MAX, signed)));
+    values.push(Value::Integer(filter.from.map_or(0, signed)));
+    (parts.join(" AND "), values)
+}
+
+/// A condition that no index is taken for.
+fn unindexed(condition: &str) -> String {
+    let parts = condition.split(" AND ").map(|part| format!("+{part}"));
+    parts.collect::<Vec<_>>().join(" AND ")
+}
+
 fn edge(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, bool)> {
     Ok((unsigned(row.get(0)?), row.get(1)?))
 }
@@ -386,4 +430,43 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Row>> {
     let Some(shape) = Shape::unpack(shape) else { return Ok(None) };
     let (index, session) = (unsigned(row.get(3)?), row.get(5)?);
     Ok(Some(Row { index, location: location(row)?, shape, session }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wardkeep_evidence::record::RecordType;
+    use wardkeep_guard::verdict::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn each_condition_leads_through_its_index_in_the_order_of_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = Index::open(folder.path()).unwrap();
+        let word = || Some("x".to_owned());
+        let cases = [
+            (Filter { session: word(), ..Filter::default() }, "lines_session"),
+            (Filter { agent: word(), ..Filter::default() }, "lines_agent"),
+            (Filter { kind: Some(RecordType::ToolCall), ..Filter::default() }, "lines_kind"),
+            (Filter { verdict: Some(Verdict::Deny), ..Filter::default() }, "lines_verdict"),
+            (Filter { severity: Some(Severity::High), ..Filter::default() }, "lines_notice"),
+            (Filter { session: word(), agent: word(), ..Filter::default() }, "lines_session"),
+            (
+                Filter { kind: Some(RecordType::ToolCall), agent: word(), ..Filter::default() },
+                "lines_kind",
+            ),
+        ];
+        for (filter, name) in cases {
+            let (conditions, values) = conditions(&filter);
+            let question = format!(
+                "EXPLAIN QUERY PLAN SELECT segment, offset, length, idx FROM lines
+                 WHERE {conditions} ORDER BY idx DESC LIMIT 5"
+            );
+            let mut statement = index.database.prepare(&question).unwrap();
+            let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(3));
+            let plan: Vec<String> = rows.unwrap().map(Result::unwrap).collect();
+            let plan = plan.join("; ");
+            assert!(plan.contains(name) && !plan.contains("TEMP B-TREE"), "{filter:?}: {plan}");
+        }
+    }
 }

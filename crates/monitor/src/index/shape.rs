@@ -90,6 +90,12 @@ impl Shape {
         (0x1f, i64::try_from(at + 1).unwrap_or(0))
     }
 
+    /// The number of a verdict, and the bits it stands in.
+    pub(super) fn verdict_bits(verdict: Verdict) -> (i64, i64) {
+        let at = Verdict::ALL.iter().position(|item| *item == verdict).unwrap_or(0);
+        (0xf << VERDICT, i64::try_from(at + 1).unwrap_or(0) << VERDICT)
+    }
+
     /// The number of a word that records tell by, and the bits it stands in.
     pub(super) fn said_bits(said: Said) -> (i64, i64) {
         let at = Said::ALL.iter().position(|item| *item == said).unwrap_or(0);

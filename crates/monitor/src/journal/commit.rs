@@ -45,6 +45,42 @@ struct Pending {
     record: Vec<u8>,
 }
 
+/// A record that was taken and may not be on disk yet. Whoever lets go of it waits for it.
+#[derive(Debug)]
+#[must_use = "nothing may happen before it is on disk"]
+pub struct Waiting<'j> {
+    journal: &'j Journal,
+    ticket: u64,
+    id: RecordId,
+    asked: bool,
+}
+
+impl Waiting<'_> {
+    /// Id of the record.
+    #[must_use]
+    pub fn id(&self) -> RecordId {
+        self.id
+    }
+
+    /// Waits until it is on disk.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn on_disk(mut self) -> Result<Appended> {
+        self.asked = true;
+        self.journal.answer(self.ticket)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.asked {
+            // Its answer must not stay behind.
+            let _ = self.journal.answer(self.ticket);
+        }
+    }
+}
+
 /// The thread that writes for the others. If it panics, they are told and another one leads.
 struct Leader<'a> {
     journal: &'a Journal,
@@ -139,6 +175,15 @@ impl Journal {
     /// When the record cannot be made or written, or claims to be one of the journal's own. A record that is not acknowledged may still
     /// be found in the journal later, never the other way round.
     pub fn append(&self, record: NewRecord<'_>) -> Result<Appended> {
+        self.append_later(record)?.on_disk()
+    }
+
+    /// Takes a record to be appended behind those that were taken before. It is on disk when
+    /// [`Waiting::on_disk`] says so: several that are waited for together share one flush.
+    ///
+    /// # Errors
+    /// When the record cannot be made, or claims to be one of the journal's own.
+    pub fn append_later(&self, record: NewRecord<'_>) -> Result<Waiting<'_>> {
         record.check_unambiguous()?;
         // What it excuses would be believed by `verify`.
         if recovery::is_claimed(&record) {
@@ -150,7 +195,7 @@ impl Journal {
         if bytes.len() > MAX_RECORD_BYTES {
             return Err(JournalError::TooLong { size: bytes.len() });
         }
-        self.submit(record.id, bytes)
+        Ok(self.submit(record.id, bytes))
     }
 
     /// Looks at the end of the journal under its lock and hands `read` the number of entries;
@@ -221,11 +266,17 @@ impl Journal {
         writer.commit(self, &[]).map(|_| ())
     }
 
-    fn submit(&self, id: RecordId, record: Vec<u8>) -> Result<Appended> {
+    fn submit(&self, id: RecordId, record: Vec<u8>) -> Waiting<'_> {
         let mut queue = self.queue();
         let ticket = queue.next_ticket;
         queue.next_ticket += 1;
         queue.waiting.push(Pending { ticket, id, record });
+        Waiting { journal: self, ticket, id, asked: false }
+    }
+
+    /// Waits for an answer, and writes for all who wait if nobody else does.
+    fn answer(&self, ticket: u64) -> Result<Appended> {
+        let mut queue = self.queue();
         loop {
             if let Some(at) = queue.answers.iter().position(|(number, _)| *number == ticket) {
                 return queue.answers.swap_remove(at).1;

@@ -12,7 +12,7 @@ use wardkeep_guard::network;
 use wardkeep_guard::verdict::Verdict;
 
 use super::content::shortened;
-use super::{AskError, Monitor, Result, Sent, Who, WhoBody};
+use super::{AskError, Monitor, Outcome, Result, Sent, Who, WhoBody};
 use crate::store::Event;
 
 /// The operation that an [`EgressBody`] is asked with.
@@ -52,6 +52,13 @@ pub enum EgressBody {
         url: String,
         /// How.
         method: String,
+    },
+    /// A host that no rule names: may it be reached? Only the owner can say so.
+    Ask {
+        /// On whose behalf.
+        who: WhoBody,
+        /// The host, as a URL without path.
+        url: String,
     },
     /// What became of a request that was allowed.
     Outcome {
@@ -99,6 +106,9 @@ pub struct EgressAnswer {
     pub suggestion: Option<String>,
     /// The record of it.
     pub record: Option<String>,
+    /// Whether the owner is asked, and may still say yes.
+    #[serde(default)]
+    pub pending: bool,
 }
 
 impl Monitor {
@@ -109,6 +119,7 @@ impl Monitor {
     pub fn egress(&self, asked: &EgressBody) -> std::result::Result<EgressAnswer, AskError> {
         let (EgressBody::Request { who: body, .. }
         | EgressBody::Screen { who: body, .. }
+        | EgressBody::Ask { who: body, .. }
         | EgressBody::Outcome { who: body, .. }) = asked;
         let who = Who::new(&body.agent, &body.session, &body.workspace, body.principal()?);
         match asked {
@@ -119,6 +130,7 @@ impl Monitor {
                 Ok(self.leave(&who, (url, method, way), sent, addresses, refused)?)
             }
             EgressBody::Screen { url, method, .. } => Ok(self.screen(&who, url, method)),
+            EgressBody::Ask { url, .. } => Ok(self.ask_owner(&who, url)?),
             EgressBody::Outcome { request, .. } => {
                 let request = request
                     .as_ref()
@@ -134,6 +146,7 @@ impl Monitor {
                     reason: "It was written down.".to_owned(),
                     suggestion: None,
                     record: Some(record.to_string()),
+                    pending: false,
                 })
             }
         }
@@ -167,14 +180,18 @@ impl Monitor {
             let written = written.map(|address| Value::from(address.to_string())).collect();
             crossing.more.push(("addresses", Value::Array(written)));
         })?;
-        Ok(EgressAnswer {
-            // What is asked about is not allowed yet; the suggestion says how it may be.
-            allowed: outcome.verdict == Verdict::Allow,
-            rule: outcome.rule,
-            reason: outcome.reason,
-            suggestion: outcome.suggestion,
-            record: Some(outcome.record.to_string()),
-        })
+        Ok(answer(outcome))
+    }
+
+    /// Asks the owner about a host, unless the owner has answered.
+    fn ask_owner(&self, who: &Who<'_>, url: &str) -> Result<EgressAnswer> {
+        let sent = Sent { size: 0, content: None };
+        let outcome = self.outbound(who, url, "CONNECT", sent, |crossing| {
+            let reason =
+                format!("no rule names {}: the program waits for your answer", shortened(url));
+            crossing.asks = Some(("egress-unlisted".to_owned(), reason));
+        })?;
+        Ok(answer(outcome))
     }
 
     /// What the owner's lists alone say of a host; a lookup tells its name to others.
@@ -194,6 +211,7 @@ impl Monitor {
             reason: reason.to_owned(),
             suggestion: None,
             record: None,
+            pending: false,
         }
     }
 
@@ -233,5 +251,17 @@ impl Monitor {
         event.workspace = &workspace;
         event.parents = request.into_iter().filter(|id| *id != RecordId::ZERO).collect();
         Ok(self.store.append(event)?.id)
+    }
+}
+
+fn answer(outcome: Outcome) -> EgressAnswer {
+    EgressAnswer {
+        // What is asked about is not allowed yet; the suggestion says how it may be.
+        allowed: outcome.verdict == Verdict::Allow,
+        rule: outcome.rule,
+        reason: outcome.reason,
+        suggestion: outcome.suggestion,
+        record: Some(outcome.record.to_string()),
+        pending: outcome.verdict == Verdict::Ask,
     }
 }

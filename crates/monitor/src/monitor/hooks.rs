@@ -15,7 +15,7 @@ use wardkeep_guard::taint::Taint;
 
 use super::content::shortened;
 use super::past::Past;
-use super::pipeline::{Crossing, Shown};
+use super::pipeline::{Crossing, Shown, Taker};
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Who, held};
 use crate::journal::JournalError;
@@ -144,10 +144,22 @@ impl Monitor {
         call: Option<RecordId>,
         text: &str,
     ) -> Result<Outcome> {
+        self.tool_result(who, tool, call, text, None)
+    }
+
+    pub(super) fn tool_result(
+        &self,
+        who: &Who<'_>,
+        tool: &str,
+        call: Option<RecordId>,
+        text: &str,
+        taker: Option<Taker<'_>>,
+    ) -> Result<Outcome> {
         let mut action = Action::new(who.principal, Surface::ConversationIO, Act::Return, tool);
         action.content = Some(text);
         let mut crossing = Crossing::new(who, RecordType::ToolResult, action);
         crossing.enters = true;
+        crossing.taker = taker;
         crossing.parents.extend(call);
         let (children, last) = self.hear_of_children(who.session)?;
         if !children.is_empty() {
@@ -334,11 +346,21 @@ impl Monitor {
     /// # Errors
     /// When it cannot be told or recorded: the model must not see it then.
     pub fn on_message_input(&self, who: &Who<'_>, text: &str) -> Result<Outcome> {
+        self.message_input(who, text, None)
+    }
+
+    pub(super) fn message_input(
+        &self,
+        who: &Who<'_>,
+        text: &str,
+        taker: Option<Taker<'_>>,
+    ) -> Result<Outcome> {
         let mut action =
             Action::new(who.principal, Surface::ConversationIO, Act::Receive, "message");
         action.content = Some(text);
         let mut crossing = Crossing::new(who, RecordType::SessionMessage, action);
         crossing.enters = true;
+        crossing.taker = taker;
         self.cross(crossing)
     }
 

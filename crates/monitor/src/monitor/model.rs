@@ -13,6 +13,7 @@ use wardkeep_guard::verdict::Verdict;
 use wardkeep_policy::audit::Source;
 
 use super::content::shortened;
+use super::pipeline::{Later, Taker};
 use super::{AskError, Monitor, Outcome, Refused, Result, Surroundings, Who, WhoBody, held};
 use crate::store::Event;
 
@@ -126,6 +127,12 @@ pub struct ReplyBody {
     pub ended: String,
     /// Why, where it did not end well.
     pub why: Option<String>,
+    /// Name of the kept body that went out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_body: Option<String>,
+    /// Name of the kept body that the agent got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_body: Option<String>,
 }
 
 /// What is answered.
@@ -180,13 +187,17 @@ impl Monitor {
                 if let Some(prompt) = system {
                     let _ = self.on_system_prompt_available(&who, prompt, None)?;
                 }
-                for (number, piece) in fresh.iter().enumerate() {
-                    self.model_fresh(&who, number, piece, &mut answer)?;
+                let later = Later::new(&self.store);
+                let mut recorded =
+                    self.model_taken(&who, fresh, call.as_ref(), &later, &mut answer);
+                if let Err(error) = later.on_disk() {
+                    recorded = recorded.and(Err(error.into()));
                 }
-                if let Some(call) = call {
-                    answer.record = Some(self.model_called(&who, call, &answer)?.to_string());
+                if recorded.is_err() {
+                    // What was not written is not remembered either.
+                    held(&self.sessions).forget(who.session);
                 }
-                Ok(answer)
+                recorded.map(|()| answer)
             }
             ModelBody::Reply { request, reply, .. } => {
                 let request = request.as_ref().map(|id| id_of(id)).transpose()?;
@@ -214,11 +225,30 @@ impl Monitor {
         Ok(())
     }
 
+    /// Decides about what is new in a request, and has all of it recorded with the request.
+    fn model_taken(
+        &self,
+        who: &Who<'_>,
+        fresh: &[FreshBody],
+        call: Option<&CallBody>,
+        later: &Later<'_>,
+        answer: &mut ModelAnswer,
+    ) -> std::result::Result<(), AskError> {
+        let take = |event: Event<'_>| later.take(event);
+        for (number, piece) in fresh.iter().enumerate() {
+            self.model_fresh(who, (number, piece), &take, answer)?;
+        }
+        if let Some(call) = call {
+            answer.record = Some(self.model_called(who, call, &take, answer)?.to_string());
+        }
+        Ok(())
+    }
+
     fn model_fresh(
         &self,
         who: &Who<'_>,
-        number: usize,
-        piece: &FreshBody,
+        (number, piece): (usize, &FreshBody),
+        take: Taker<'_>,
         answer: &mut ModelAnswer,
     ) -> std::result::Result<(), AskError> {
         let outcome = match &piece.tool {
@@ -233,9 +263,9 @@ impl Monitor {
                     None => Principal::Tool,
                 };
                 let call = piece.call.as_ref().map(|id| id_of(id)).transpose()?;
-                self.on_tool_result(&who.on_behalf_of(principal), tool, call, &piece.text)?
+                self.tool_result(&who.on_behalf_of(principal), tool, call, &piece.text, Some(take))?
             }
-            None => self.on_message_input(who, &piece.text)?,
+            None => self.message_input(who, &piece.text, Some(take))?,
         };
         answer.threat |= outcome.taint.intersects(Taint::INJECTION_SUSPECT);
         answer.messages.extend(outcome.alerts.iter().map(|alert| alert.message.clone()));
@@ -261,6 +291,7 @@ impl Monitor {
         &self,
         who: &Who<'_>,
         call: &CallBody,
+        take: Taker<'_>,
         answer: &ModelAnswer,
     ) -> Result<RecordId> {
         let content = Object::from([
@@ -278,7 +309,7 @@ impl Monitor {
         ]);
         let told = call.told.iter().chain(&answer.told).rev().take(PARENTS);
         let parents = told.filter_map(|id| RecordId::from_hex(id)).collect();
-        self.model_record(who, content, parents)
+        self.model_record(who, content, parents, Some(take))
     }
 
     fn model_replied(
@@ -293,7 +324,7 @@ impl Monitor {
         };
         let rules: Vec<Value<'static>> =
             reply.rules.iter().take(RULES).map(|rule| Value::from(shortened(rule))).collect();
-        let content = Object::from([
+        let mut content = Object::from([
             ("kind", Value::from("model-reply")),
             ("v", Value::from(1u64)),
             ("status", number(reply.status.map(u64::from))),
@@ -313,8 +344,15 @@ impl Monitor {
             ("ended", Value::from(shortened(&reply.ended))),
             ("why", text(&reply.why)),
         ]);
+        for (key, body) in
+            [("request_body", &reply.request_body), ("reply_body", &reply.reply_body)]
+        {
+            if body.is_some() {
+                content.set(key, text(body));
+            }
+        }
         let parents = request.into_iter().filter(|id| *id != RecordId::ZERO).collect();
-        let record = self.model_record(who, content, parents)?;
+        let record = self.model_record(who, content, parents, None)?;
         if reply.withheld > 0 {
             let message = format!(
                 "a reply of the model in session {} was to say what it must not ({}): {} places were \
@@ -340,6 +378,7 @@ impl Monitor {
         who: &Who<'_>,
         content: Object<'static>,
         parents: Vec<RecordId>,
+        take: Option<Taker<'_>>,
     ) -> Result<RecordId> {
         let workspace = who.workspace.to_string_lossy();
         let mut event =
@@ -348,7 +387,10 @@ impl Monitor {
         event.session = who.session;
         event.workspace = &workspace;
         event.parents = parents;
-        Ok(self.store.append(event)?.id)
+        match take {
+            Some(take) => take(event),
+            None => Ok(self.store.append(event)?.id),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One crossing from question to answer.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::MutexGuard;
 
@@ -27,7 +28,8 @@ use super::settings::Settings;
 use super::subjects::Subject;
 use super::{Alert, Monitor, Outcome, Result, Who, held};
 use crate::approvals::{ActionHash, ActionKey};
-use crate::store::Event;
+use crate::journal::Waiting;
+use crate::store::{Event, Store, StoreError};
 
 /// Largest content of a file that is kept so that a change can be undone.
 pub(super) const KEPT: usize = 1 << 20;
@@ -67,12 +69,49 @@ pub(super) struct Crossing<'a> {
     pub(super) why: Option<String>,
     /// The rule of a door that has refused it already, and why: it is decided only to be recorded.
     pub(super) refused: Option<(String, String)>,
+    /// The rule of a door that lets it pass only if the owner says so, and why.
+    pub(super) asks: Option<(String, String)>,
     /// Whether many of these may be recorded at a time.
     pub(super) apart: bool,
     /// Whether the owner was told of its confinement before: it is recorded then, and no alert.
     pub(super) told: bool,
     /// More that its record holds.
     pub(super) more: Vec<(&'static str, Value<'static>)>,
+    /// Who takes its record, if the caller waits for the disk.
+    pub(super) taker: Option<Taker<'a>>,
+}
+
+/// Takes a record that is flushed with others.
+pub(super) type Taker<'a> = &'a dyn Fn(Event<'_>) -> Result<RecordId>;
+
+/// Records of one question that are flushed together. Nothing is answered before they are on disk.
+#[derive(Debug)]
+pub(super) struct Later<'s> {
+    store: &'s Store,
+    waiting: RefCell<Vec<Waiting<'s>>>,
+}
+
+impl<'s> Later<'s> {
+    pub(super) fn new(store: &'s Store) -> Self {
+        Self { store, waiting: RefCell::default() }
+    }
+
+    /// Takes a record.
+    pub(super) fn take(&self, event: Event<'_>) -> Result<RecordId> {
+        let taken = self.store.append_later(event)?;
+        let record = taken.id();
+        self.waiting.borrow_mut().push(taken);
+        Ok(record)
+    }
+
+    /// Waits for all of them.
+    pub(super) fn on_disk(self) -> Result<()> {
+        // The last one first: it is flushed with those before it.
+        for waiting in self.waiting.into_inner().into_iter().rev() {
+            waiting.on_disk().map_err(StoreError::from)?;
+        }
+        Ok(())
+    }
 }
 
 impl<'a> Crossing<'a> {
@@ -96,9 +135,11 @@ impl<'a> Crossing<'a> {
             guard: None,
             why: None,
             refused: None,
+            asks: None,
             apart: false,
             told: false,
             more: Vec::new(),
+            taker: None,
         }
     }
 }
@@ -223,7 +264,10 @@ impl Monitor {
         if crossing.apart && passes && !enters {
             held_session = None;
         }
-        let record = self.store.append(event)?.id;
+        let record = match crossing.taker {
+            Some(take) => take(event)?,
+            None => self.store.append(event)?.id,
+        };
 
         held(&self.recent).add(record, decision.taint, who.session);
         if enters && let Some(session) = held_session.as_deref_mut() {
@@ -339,6 +383,11 @@ impl Monitor {
             decision.rule = rule.clone().into();
             decision.reason.clone_from(reason);
             return Ok(Judged { decision, facts, scan, approval });
+        }
+        if let (Some((rule, reason)), Verdict::Allow) = (&crossing.asks, decision.verdict) {
+            decision.verdict = Verdict::Ask;
+            decision.rule = rule.clone().into();
+            decision.reason.clone_from(reason);
         }
         if decision.verdict == Verdict::Ask {
             // The answer to a question that cannot be looked up is no.

@@ -177,6 +177,11 @@ impl Sessions {
         sessions.map(|session| session.weight()).sum()
     }
 
+    /// Has one read from its records when it goes on.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.open.remove(name);
+    }
+
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (String, Arc<Mutex<Session>>)> {
         self.open.drain().map(|(name, (_, session))| (name, session))
     }

@@ -199,31 +199,14 @@ impl Client {
             return Err(WireError::TooLong(size));
         }
         let bytes = read_frame(&mut timed).map_err(|error| self.unanswered(error))?;
-        let answer = Frame::parse(&bytes).map_err(|error| match error {
-            BadFrame::Version { version, .. } => {
-                let version = u32::try_from(version).unwrap_or(u32::MAX);
-                let spoken = Versions { from: version, to: version };
-                WireError::Version { spoken, program: "of another version".to_owned() }
-            }
-            BadFrame::Malformed(why) => WireError::Malformed(why),
-        })?;
-        match answer.op.as_str() {
-            // A connection that is refused as a whole has no question yet.
-            REFUSAL if answer.id == id || answer.id == 0 => {
-                let mut refusal: Refusal =
-                    answer.read().map_err(|error| WireError::Malformed(error.to_string()))?;
-                refusal.program = wardkeep_evidence::check::printable(&refusal.program);
-                Err(match refusal.code {
-                    Code::Version => {
-                        let Refusal { protocol: spoken, program, .. } = refusal;
-                        WireError::Version { spoken, program }
-                    }
-                    _ => WireError::Refused(refusal),
-                })
-            }
-            ANSWER if answer.id == id => Ok(Answer { body: answer.body }),
-            _ => Err(WireError::Malformed("it answers another question".to_owned())),
-        }
+        answer_to(id, &bytes)
+    }
+
+    /// The connection itself, for those who do not wait in a thread of their own: they send what
+    /// [`question`] makes, and have [`answer_to`] read what comes.
+    #[must_use]
+    pub fn into_stream(self) -> UnixStream {
+        self.stream
     }
 
     /// The process that listens, as far as the system tells; it may have handed the socket over.
@@ -241,6 +224,51 @@ impl Client {
             }
             other => WireError::Malformed(other.to_string()),
         }
+    }
+}
+
+/// A question as it is sent: its length in four bytes, the lowest first, and then the frame.
+///
+/// # Errors
+/// When it is longer than the daemon takes.
+pub fn question(id: u64, op: &str, body: &impl Serialize) -> Result<Vec<u8>, WireError> {
+    let frame = Frame::new(id, op, body)
+        .map_err(|error| WireError::Malformed(format!("the question: {error}")))?;
+    frame.to_bytes().map_err(|error| match error {
+        FrameError::TooLong { size } => WireError::TooLong(size),
+        other => WireError::Malformed(other.to_string()),
+    })
+}
+
+/// Reads the frame that answers the question `id`.
+///
+/// # Errors
+/// When it was refused, or the answer is none.
+pub fn answer_to(id: u64, bytes: &[u8]) -> Result<Answer, WireError> {
+    let answer = Frame::parse(bytes).map_err(|error| match error {
+        BadFrame::Version { version, .. } => {
+            let version = u32::try_from(version).unwrap_or(u32::MAX);
+            let spoken = Versions { from: version, to: version };
+            WireError::Version { spoken, program: "of another version".to_owned() }
+        }
+        BadFrame::Malformed(why) => WireError::Malformed(why),
+    })?;
+    match answer.op.as_str() {
+        // A connection that is refused as a whole has no question yet.
+        REFUSAL if answer.id == id || answer.id == 0 => {
+            let mut refusal: Refusal =
+                answer.read().map_err(|error| WireError::Malformed(error.to_string()))?;
+            refusal.program = wardkeep_evidence::check::printable(&refusal.program);
+            Err(match refusal.code {
+                Code::Version => {
+                    let Refusal { protocol: spoken, program, .. } = refusal;
+                    WireError::Version { spoken, program }
+                }
+                _ => WireError::Refused(refusal),
+            })
+        }
+        ANSWER if answer.id == id => Ok(Answer { body: answer.body }),
+        _ => Err(WireError::Malformed("it answers another question".to_owned())),
     }
 }
 

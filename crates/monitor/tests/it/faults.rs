@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use wardkeep_monitor::journal::{JournalError, Position, parse_line, scan};
+use wardkeep_monitor::monitor::{Monitor, MonitorConfig, Surroundings};
 use wardkeep_monitor::store::{Store, StoreConfig, StoreError, StoreReader};
 
 use crate::shared::{SetClock, failed, fill, message, newest_segment, open, skip, verify};
@@ -122,10 +123,10 @@ fn ids_in(state: &Path) -> HashSet<String> {
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    fn mount(test: &str) -> Option<Self> {
+    fn mount(test: &str, size: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &format!("size={size},mode=700"), "tmpfs"])
             .arg(folder.path())
             .stderr(Stdio::null())
             .status();
@@ -137,6 +138,13 @@ impl SmallDisk {
     }
 }
 
+/// Takes all the room that is left.
+fn take_room(ballast: &Path) {
+    let mut file = OpenOptions::new().append(true).create(true).open(ballast).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    while file.write_all(&[0; 1]).is_ok() {}
+}
+
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.0.path()).status();
@@ -145,7 +153,9 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_is_said_and_loses_nothing() {
-    let Some(disk) = SmallDisk::mount("a_full_disk_is_said_and_loses_nothing") else { return };
+    let Some(disk) = SmallDisk::mount("a_full_disk_is_said_and_loses_nothing", "512k") else {
+        return;
+    };
     for append_only in [false, true] {
         let state = disk.0.path().join(format!("state-{append_only}"));
         let ballast = disk.0.path().join("ballast");
@@ -156,11 +166,7 @@ fn a_full_disk_is_said_and_loses_nothing() {
         fill(&store, 3);
         File::create(&ballast).unwrap().set_len(0).unwrap();
         for round in 0..3u64 {
-            // Take all the room that is left.
-            let mut file = OpenOptions::new().append(true).create(true).open(&ballast).unwrap();
-            while file.write_all(&[0; 4096]).is_ok() {}
-            while file.write_all(&[0; 1]).is_ok() {}
-            drop(file);
+            take_room(&ballast);
             let mut acknowledged = ids_in(&state);
             let mut refused = 0;
             for number in 0..40 {
@@ -186,6 +192,48 @@ fn a_full_disk_is_said_and_loses_nothing() {
         fill(&open(&state, &clock), 2);
         assert!(verify(&state).passed());
     }
+}
+
+#[test]
+fn a_model_request_that_cannot_be_recorded_is_not_answered() {
+    let test = "a_model_request_that_cannot_be_recorded_is_not_answered";
+    let Some(disk) = SmallDisk::mount(test, "8m") else { return };
+    let (state, work) = (disk.0.path().join("state"), tempfile::tempdir().unwrap());
+    let owner = rustix::process::getuid().as_raw();
+    let config = MonitorConfig::new(StoreConfig::new(SetClock::new().clock()), owner);
+    let monitor = Monitor::open(&state, config).unwrap();
+    let ask = |begin: bool, words: &str| {
+        let fresh = |text: String| serde_json::json!({"tool": null, "principal": null, "call": null, "text": text});
+        let asked = serde_json::json!({
+            "model": "request",
+            "who": {
+                "agent": "a", "session": "a:1", "workspace": work.path(), "principal": "USER"
+            },
+            "begin": begin, "parent": null, "system": null,
+            "fresh": [fresh(format!("{words} one")), fresh(format!("{words} two"))],
+            "call": {
+                "wire": "anthropic", "upstream": "u", "model": null, "messages": 2, "size": 9,
+                "sha256": "00", "told": []
+            }
+        });
+        monitor.model(&serde_json::from_value(asked).unwrap(), Surroundings::Unseen)
+    };
+    let first = ask(true, "good morning").unwrap();
+    assert_eq!(first.told.len(), 2);
+    let ballast = disk.0.path().join("ballast");
+    take_room(&ballast);
+    let refused = (0..40).filter(|number| ask(false, &format!("page {number}")).is_err()).count();
+    assert!(refused > 30, "{refused}");
+    File::create(&ballast).unwrap();
+    fs::remove_file(&ballast).unwrap();
+    let last = ask(false, "good evening").unwrap();
+    let there = ids_in(&state);
+    for id in first.told.iter().chain(&last.told).chain(&last.record) {
+        assert!(there.contains(id), "{id}");
+    }
+    // No record comes from one that was never written.
+    let report = verify(&state);
+    assert!(report.passed(), "{:?}", report.findings.kept());
 }
 
 #[test]

@@ -30,6 +30,31 @@ fn a_session_is_recorded_and_verifies() {
 }
 
 #[test]
+fn records_that_are_waited_for_together_keep_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), &SetClock::new());
+    let first = store.append_later(message(0)).unwrap();
+    let second = store.append_later(message(1)).unwrap();
+    let third = store.append_later(message(2)).unwrap();
+    let length = || fs::metadata(newest_segment(folder.path())).unwrap().len();
+    assert_eq!(length(), 0, "nothing is written before somebody waits");
+    let ids = [first.id(), second.id(), third.id()];
+    let third = third.on_disk().unwrap();
+    assert_eq!((third.id, third.index), (ids[2], 2));
+    let all = length();
+    // Those before it went with it.
+    assert_eq!(first.on_disk().unwrap().index, 0);
+    drop(second);
+    assert_eq!(length(), all);
+    // Whoever lets go of one has it written all the same, and leaves nothing behind for others.
+    drop(store.append_later(message(3)).unwrap());
+    assert!(length() > all);
+    assert_eq!(store.append(message(4)).unwrap().index, 4);
+    let report = verify(folder.path());
+    assert_eq!((failed(&report), report.records), (Vec::new(), 5));
+}
+
+#[test]
 fn everything_is_private_from_the_first_byte() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
@@ -290,4 +315,30 @@ fn a_newer_state_is_refused() {
     fs::write(folder.path().join("version"), "2\n").unwrap();
     let opened = Store::open(folder.path(), StoreConfig::new(SetClock::new().clock()));
     assert!(matches!(opened, Err(StoreError::Newer { .. })));
+}
+
+#[test]
+fn many_bring_the_index_up_to_date_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), &SetClock::new());
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut index = wardkeep_monitor::index::Index::open(folder.path()).unwrap();
+                    for _ in 0..40 {
+                        let caught = index.catch_up(store.journal().folder(), &mut |_| {});
+                        caught.unwrap_or_else(|error| panic!("{error}"));
+                    }
+                })
+            })
+            .collect();
+        for number in 0..200 {
+            store.append(message(number)).unwrap();
+        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+    let mut index = wardkeep_monitor::index::Index::open(folder.path()).unwrap();
+    index.catch_up(store.journal().folder(), &mut |_| {}).unwrap();
+    assert_eq!(index.records().unwrap(), 200);
 }

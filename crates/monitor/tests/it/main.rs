@@ -35,6 +35,8 @@ mod rollback_faults;
 #[cfg(test)]
 mod seals;
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod shared;
 #[cfg(test)]
 mod snapshot;

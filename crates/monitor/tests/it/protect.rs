@@ -452,6 +452,7 @@ fn commands_that_write_protected_files_are_denied() {
             "wardkeep config sign --state-dir help",
             "wardkeep --state-dir a -w b md sign -w c",
             "script -qc 'wardkeep md sign' /dev/null",
+            "script -qc 'wardkeep top' /dev/null",
             // Files that the wrapper itself writes.
             "strace -o LocalGPT.md ls",
             "/usr/bin/time -o LocalGPT.md ls",

@@ -2,15 +2,13 @@
 //! `wardkeep run`, with what it got done side by side.
 
 use std::fs;
-use std::io::Read as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wardkeep_sandbox::{Prepared, SandboxError, Spec};
 
-use super::stage::{Stage, broken};
+use super::process::{A_MOMENT, PATIENCE, Process, SOON, Thief, free, shell, unconfined};
+use super::stage::{Stage, broken, tally};
 use crate::error::CliError;
 
 /// Each line is tried for itself. `$1` is the state directory, `$2` a process of the owner, `$3` the port of
@@ -30,8 +28,6 @@ true
 "#;
 /// The key that is worth taking.
 const KEY: &str = "a key that opens every door\n";
-/// How long the script may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the script is about, and whether it may be done.
 const DEEDS: [(&str, bool); 9] = [
@@ -47,48 +43,52 @@ const DEEDS: [(&str, bool); 9] = [
 ];
 
 pub(super) fn play(stage: &mut Stage<'_>) -> Result<(), CliError> {
-    let Some(shell) =
-        ["/bin/bash", "/usr/bin/bash"].iter().map(Path::new).find(|path| path.exists())
-    else {
-        stage.tell("not played: this scene needs bash");
+    let Some(shell) = shell() else {
+        stage.missing("this scene needs bash");
         return Ok(());
     };
-    let free = House::build(&stage.folder().join("free"))?;
-    let confined = House::build(&stage.folder().join("confined"))?;
+    let mut bare = House::build(&stage.folder().join("bare"))?;
+    let mut confined = House::build(&stage.folder().join("confined"))?;
     stage.part("1. A hostile script runs as any program does");
-    let mut bare = Command::new(shell);
-    bare.args(free.words()).current_dir(free.at("work")).env_clear().env("HOME", free.at("home"));
-    bare.env("PATH", "/usr/bin:/bin")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    wait(&mut bare.spawn().map_err(broken)?)?;
-    let before = free.done()?;
-    let count = DEEDS.iter().zip(before).filter(|((_, fine), done)| !fine && *done).count();
-    stage.tell(format!(
-        "nothing stands in its way: {count} of its {} misdeeds are done",
-        DEEDS.len() - 1
-    ));
+    free(shell, &bare.words(), &bare.at("work"), &bare.at("home"))?;
+    let before = bare.done(SOON)?;
+    let bad = DEEDS.len() - 1;
+    let misdeeds = |done: [bool; DEEDS.len()]| {
+        DEEDS.iter().zip(done).filter(|((_, fine), done)| !fine && *done).count()
+    };
+    stage
+        .tell(format!("nothing stands in its way: {} misdeeds done", tally(misdeeds(before), bad)));
+    let without = format!(
+        "{} done: the SSH key sent away, .bashrc changed, the journal deleted",
+        tally(misdeeds(before), bad)
+    );
     stage.part("2. The same script under the rules of `wardkeep run`");
     if let Err(error) = confined.run_confined(shell) {
-        stage.tell(format!("not played: programs cannot be confined here: {error}"));
+        stage.missing(unconfined(&error));
+        stage.sum(
+            &without,
+            "not played: nothing stops it here",
+            "Landlock, seccomp and namespaces, where the kernel has them",
+        );
         return Ok(());
     }
-    let after = confined.done()?;
+    let after = confined.done(A_MOMENT)?;
     for (((what, fine), bare), done) in DEEDS.iter().zip(before).zip(after) {
         let word = |done: bool| if done { "done" } else { "not done" };
         let told = format!("without: {}; confined: {}", word(bare), word(done));
         stage.step(*what, None, told, done == *fine);
     }
+    let with =
+        format!("{} done; its real work, src/main.rs, is written", tally(misdeeds(after), bad));
+    stage.sum(&without, &with, "the kernel: Landlock, seccomp, namespaces; no root, no set-up");
     Ok(())
 }
 
 /// A small house: a home with a key, a project, a state directory, somebody at work, somebody listening.
 struct House {
     folder: PathBuf,
-    other: std::cell::RefCell<Child>,
-    listener: TcpListener,
-    port: u16,
+    other: Process,
+    thief: Thief,
 }
 
 impl House {
@@ -106,11 +106,8 @@ impl House {
         ] {
             fs::write(folder.join(name), text).map_err(broken)?;
         }
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(broken)?;
-        listener.set_nonblocking(true).map_err(broken)?;
-        let port = listener.local_addr().map_err(broken)?.port();
-        let other = Command::new("sleep").arg("60").spawn().map_err(broken)?;
-        Ok(Self { folder: folder.to_owned(), other: other.into(), listener, port })
+        let (other, thief) = (Process::at_work()?, Thief::listen()?);
+        Ok(Self { folder: folder.to_owned(), other, thief })
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -120,8 +117,15 @@ impl House {
     /// What the shell is told.
     fn words(&self) -> Vec<std::ffi::OsString> {
         let state = self.at("state").into_os_string();
-        let other = self.other.borrow().id().to_string().into();
-        vec!["-c".into(), SCRIPT.into(), "sh".into(), state, other, self.port.to_string().into()]
+        let other = self.other.id().to_string().into();
+        vec![
+            "-c".into(),
+            SCRIPT.into(),
+            "sh".into(),
+            state,
+            other,
+            self.thief.port.to_string().into(),
+        ]
     }
 
     fn run_confined(&self, shell: &Path) -> Result<(), SandboxError> {
@@ -138,15 +142,9 @@ impl House {
     }
 
     /// Which of the deeds are done.
-    fn done(&self) -> Result<[bool; DEEDS.len()], CliError> {
+    fn done(&mut self, patience: Duration) -> Result<[bool; DEEDS.len()], CliError> {
+        let (ended, sent) = (self.other.ends_within(patience)?, self.thief.got());
         let text = |name: &str| fs::read_to_string(self.at(name)).unwrap_or_default();
-        let ended = self.other.borrow_mut().try_wait().map_err(broken)?.is_some();
-        let mut sent = String::new();
-        if let Ok((mut stream, _)) = self.listener.accept() {
-            let _ = stream.set_nonblocking(false);
-            let _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
-            let _ = stream.read_to_string(&mut sent);
-        }
         Ok([
             text("work/loot-key").contains(KEY),
             text("work/loot-env").contains("TOKEN"),
@@ -159,23 +157,4 @@ impl House {
             text("work/src/main.rs").contains("main"),
         ])
     }
-}
-
-impl Drop for House {
-    fn drop(&mut self) {
-        let mut other = self.other.borrow_mut();
-        let _ = other.kill();
-        let _ = other.wait();
-    }
-}
-
-fn wait(child: &mut Child) -> Result<(), CliError> {
-    let until = Instant::now() + PATIENCE;
-    while child.try_wait().map_err(broken)?.is_none() {
-        if Instant::now() > until {
-            let _ = child.kill();
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
 }

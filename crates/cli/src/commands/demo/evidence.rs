@@ -42,7 +42,14 @@ pub(super) fn play(stage: &mut Stage<'_>) -> Result<(), CliError> {
         roll_back(stage, &older, &witness, address)
     });
     served?;
-    hand_out(stage, &state, &deed, &clock)
+    hand_out(stage, &state, &deed, &clock)?;
+    stage.journal(&state);
+    stage.sum(
+        "a log is edited, cut, rewritten or put back, and nobody can tell",
+        "all seven ways are caught, stolen keys included; a proof of one record needs no log",
+        "a hash chain, seals by keys that are erased, and a witness elsewhere",
+    );
+    Ok(())
 }
 
 fn record_session(

@@ -90,7 +90,14 @@ pub(super) fn play(stage: &mut Stage<'_>) -> Result<(), CliError> {
     set_up(stage, &desk)?;
     attack(stage, &place, &workspace)?;
     undo(stage, &desk, &workspace)?;
-    propose(stage, &desk, &place, &workspace)
+    propose(stage, &desk, &place, &workspace)?;
+    stage.journal(&state);
+    stage.sum(
+        "an agent that rewrote itself stays so",
+        "each change is seen and undone; what it proposes is installed byte for byte as approved",
+        "approved bytes kept elsewhere, and a hash of exactly what was shown",
+    );
+    Ok(())
 }
 
 fn set_up(stage: &mut Stage<'_>, desk: &Desk<'_>) -> Result<(), CliError> {

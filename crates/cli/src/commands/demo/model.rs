@@ -72,7 +72,14 @@ pub(super) fn play(stage: &mut Stage<'_>) -> Result<(), CliError> {
     let running = start(listener, config, judge, 1).map_err(broken)?;
     converse(stage, address, &model)?;
     running.stop().map_err(broken)?;
-    recorded(stage, &state)
+    recorded(stage, &state)?;
+    stage.journal(&state);
+    stage.sum(
+        "the model believes a file, runs its command, and tells a key and its instructions",
+        "your policy is read last, the call is not made, key and instructions are withheld",
+        "the proxy between agent and model: `wardkeep proxy`",
+    );
+    Ok(())
 }
 
 /// A monitor whose owner has signed a policy.

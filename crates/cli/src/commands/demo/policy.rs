@@ -41,7 +41,14 @@ pub(super) fn play(stage: &mut Stage<'_>) -> Result<(), CliError> {
     sign(stage, &lab)?;
     attack(stage, &lab)?;
     block(stage, &lab)?;
-    cut(stage, &lab)
+    cut(stage, &lab)?;
+    stage.journal(&folder.join("state"));
+    stage.sum(
+        "an agent follows whatever its instructions say, whoever wrote them",
+        "edited, rolled back, unmarked, poisoned: none of it is followed, each is on record",
+        "your signature, a counter that only grows, an audit log that is kept twice",
+    );
+    Ok(())
 }
 
 impl Lab<'_> {

@@ -15,6 +15,14 @@ use crate::ui::Line;
 pub(super) struct Scene {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
+    /// What the attack got done where nothing stood in its way.
+    pub(super) without: Option<String>,
+    /// What it got done with wardkeep.
+    pub(super) with: Option<String>,
+    /// What stopped it.
+    pub(super) by: Option<String>,
+    /// What could not be played here, and why.
+    pub(super) missing: Vec<String>,
     pub(super) steps: Vec<Step>,
 }
 
@@ -35,12 +43,14 @@ pub(super) struct Step {
 pub(super) struct Stage<'a> {
     context: &'a mut Context,
     folder: PathBuf,
+    details: bool,
     scenes: Vec<Scene>,
+    journal: Option<PathBuf>,
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(context: &'a mut Context, folder: &Path) -> Self {
-        Self { context, folder: folder.to_owned(), scenes: Vec::new() }
+    pub(super) fn new(context: &'a mut Context, folder: &Path, details: bool) -> Self {
+        Self { context, folder: folder.to_owned(), details, scenes: Vec::new(), journal: None }
     }
 
     /// A folder to play in.
@@ -64,26 +74,39 @@ impl<'a> Stage<'a> {
     }
 
     /// Begins a scene.
-    pub(super) fn open(&mut self, name: &'static str, title: &'static str) {
+    pub(super) fn open(&mut self, name: &'static str, title: &'static str, number: usize) {
         if !self.scenes.is_empty() {
             self.context.ui.say("");
         }
-        self.context.ui.say(Line::default().strong(title));
-        self.scenes.push(Scene { name, title, steps: Vec::new() });
+        let line = Line::default().strong(format!("{number}  {title}"));
+        self.context.ui.say(line.faint(format!("  [{name}]")));
+        self.scenes.push(Scene {
+            name,
+            title,
+            without: None,
+            with: None,
+            by: None,
+            missing: Vec::new(),
+            steps: Vec::new(),
+        });
     }
 
     /// Begins a part of a scene.
     pub(super) fn part(&mut self, title: &str) {
-        self.context.ui.say("");
-        self.context.ui.say(Line::default().strong(title));
+        if self.details {
+            self.context.ui.say("");
+            self.context.ui.say(Line::default().strong(title));
+        }
     }
 
     /// Tells something.
     pub(super) fn tell(&mut self, text: impl AsRef<str>) {
-        self.context.ui.say(format!("  {}", text.as_ref()));
+        if self.details {
+            self.context.ui.say(format!("  {}", text.as_ref()));
+        }
     }
 
-    /// Notes down a step and shows it.
+    /// Notes down a step; shows it where everything is shown, or where it did not hold.
     pub(super) fn step(
         &mut self,
         what: impl Into<String>,
@@ -92,13 +115,75 @@ impl<'a> Stage<'a> {
         held: bool,
     ) {
         let (what, told) = (what.into(), told.into());
-        let mark = Line::from("  ");
-        let mark = if held { mark.good("held ") } else { mark.bad("BROKE") };
-        self.context.ui.say(mark.plain(" ").plain(&what));
-        let by_text = by.map(|by| format!("{by}: ")).unwrap_or_default();
-        self.context.ui.say(format!("        {by_text}{told}"));
+        if self.details || !held {
+            let mark = Line::from("  ");
+            let mark = if held { mark.good("held ") } else { mark.bad("BROKE") };
+            self.context.ui.say(mark.plain(" ").plain(&what));
+            let by_text = by.map(|by| format!("{by}: ")).unwrap_or_default();
+            self.context.ui.say(format!("        {by_text}{told}"));
+        }
         if let Some(scene) = self.scenes.last_mut() {
             scene.steps.push(Step { what, by: by.map(str::to_owned), told, held });
+        }
+    }
+
+    /// The scene in three lines: what the attack does without wardkeep, what with it, and what stopped it.
+    pub(super) fn sum(&mut self, without: &str, with: &str, by: &str) {
+        if let Some(scene) = self.scenes.last_mut() {
+            scene.without = Some(without.to_owned());
+            scene.with = Some(with.to_owned());
+            scene.by = Some(by.to_owned());
+        }
+    }
+
+    /// Something cannot be played here.
+    pub(super) fn missing(&mut self, why: impl Into<String>) {
+        if let Some(scene) = self.scenes.last_mut() {
+            scene.missing.push(why.into());
+        }
+    }
+
+    /// The state directory whose journal is handed out at the end, where no other is named.
+    pub(super) fn journal(&mut self, state: &Path) {
+        self.journal.get_or_insert_with(|| state.to_owned());
+    }
+
+    /// The one that tells most.
+    pub(super) fn best_journal(&mut self, state: &Path) {
+        self.journal = Some(state.to_owned());
+    }
+
+    /// What was named so.
+    pub(super) fn named_journal(&self) -> Option<PathBuf> {
+        self.journal.clone()
+    }
+
+    /// Ends a scene.
+    pub(super) fn end(&mut self) {
+        let Some(scene) = self.scenes.last() else { return };
+        let ui = &mut self.context.ui;
+        if self.details {
+            ui.say("");
+        }
+        let row = |label: &str| Line::from("   ").faint(format!("{label:<9}"));
+        if let Some(without) = &scene.without {
+            ui.say(row("without").join(&Line::default().removed(without)));
+        }
+        if let Some(with) = &scene.with {
+            ui.say(row("wardkeep").join(&Line::default().added(with)));
+        }
+        for missing in &scene.missing {
+            ui.say(row("not here").join(&Line::default().warning(missing)));
+        }
+        let held = scene.steps.iter().filter(|step| step.held).count();
+        let mark = match (held, scene.steps.len()) {
+            (_, 0) => Line::default(),
+            (held, all) if held == all => Line::default().good(format!("✓ {held} held")),
+            (held, all) => Line::default().bad(format!("{} of {all} BROKE", all - held)),
+        };
+        match &scene.by {
+            Some(by) => ui.say(row("by").plain(by).plain("  ").join(&mark)),
+            None => ui.say(row("").join(&mark)),
         }
     }
 
@@ -115,4 +200,9 @@ pub(super) fn broken(error: std::io::Error) -> CliError {
         format!("the stage broke: {error}"),
         "check that there is room for temporary files",
     )
+}
+
+/// How many, of how many.
+pub(super) fn tally(done: usize, all: usize) -> String {
+    format!("{done} of {all}")
 }

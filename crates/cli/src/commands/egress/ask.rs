@@ -1,21 +1,33 @@
-//! The owner is asked on the terminal about a host that no rule names.
+//! The owner is asked about a host that no rule names: on the terminal, or where approvals are answered.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
+use wardkeep_evidence::hash::RecordId;
 use wardkeep_gateway::egress::{Ask, AskInThread, Reply, Request};
+use wardkeep_monitor::approvals::{Approvals, Scope};
+use wardkeep_monitor::journal::Clock;
+use wardkeep_monitor::monitor::{EGRESS, EgressAnswer, EgressBody, WhoBody};
+use wardkeep_monitor::wire::Client;
 
 use crate::error::CliError;
 use crate::ui::harmless;
 
 /// How long an answer is waited for; the request waits as long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long an answer from elsewhere is waited for.
+pub(crate) const ELSEWHERE: Duration = Duration::from_secs(300);
+/// Between two looks whether there is one.
+const PAUSE: Duration = Duration::from_millis(300);
+/// How long the daemon may take.
+const ANSWER: Duration = Duration::from_secs(5);
 /// Longest answer.
 const LONGEST: usize = 256;
 /// Longest address that is shown.
@@ -39,6 +51,56 @@ pub(crate) fn on_terminal() -> Result<Arc<dyn Ask>, CliError> {
         let _ = tcflush(&*from, QueueSelector::IFlush);
         ask(request, from, to, PATIENCE)
     })))
+}
+
+/// Asks where approvals are answered: in another terminal (`wardkeep approvals`), on the owner's page.
+pub(crate) fn elsewhere(state: PathBuf, owner: u32, clock: Clock, who: WhoBody) -> Arc<dyn Ask> {
+    Arc::new(AskInThread::new(move |request: &Request| {
+        let until = Instant::now() + ELSEWHERE;
+        // Whatever goes wrong is a no.
+        wait(&state, owner, &clock, &who, request, until).unwrap_or(Reply::No)
+    }))
+}
+
+fn wait(
+    state: &Path,
+    owner: u32,
+    clock: &Clock,
+    who: &WhoBody,
+    request: &Request,
+    until: Instant,
+) -> Option<Reply> {
+    let target = request.target.as_ref()?;
+    let asked = EgressBody::Ask { who: who.clone(), url: format!("https://{target}/") };
+    let ask = || -> Option<EgressAnswer> {
+        Client::connect(state, ANSWER).ok()?.call(EGRESS, &asked).ok()?.read().ok()
+    };
+    let answer = ask()?;
+    if answer.allowed {
+        return Some(Reply::Once);
+    }
+    let record = RecordId::from_hex(answer.record.as_deref().filter(|_| answer.pending)?)?;
+    let approvals = Approvals::open(state, owner).ok()?;
+    while Instant::now() < until {
+        std::thread::sleep(PAUSE);
+        let now = clock.now();
+        let (granted, standing) = approvals.in_force(now).ok()?;
+        let mut all = granted.iter().chain(standing.iter().map(|one| &one.grant));
+        if let Some(grant) = all.find(|grant| grant.request == record) {
+            // It is used by asking once more.
+            let allowed = ask()?.allowed;
+            return match grant.scope {
+                _ if !allowed => None,
+                Scope::Once => Some(Reply::Once),
+                Scope::Session => Some(Reply::Session),
+                Scope::Always => Some(Reply::Always),
+            };
+        }
+        if !approvals.pending(now).ok()?.iter().any(|one| one.id == record) {
+            return None;
+        }
+    }
+    None
 }
 
 /// One question. Whatever is not clearly a yes is a no.

@@ -59,7 +59,7 @@ fn find<'a>(outbox: &'a Outbox, name: &str) -> Result<Status<'a>, CliError> {
 }
 
 /// Where an anchor is, in a few words.
-fn place(place: &Place) -> String {
+pub(crate) fn place(place: &Place) -> String {
     match place {
         Place::File { path } => path.clone(),
         Place::Git { url, branch } => format!("{url} branch {branch}"),
@@ -68,7 +68,7 @@ fn place(place: &Place) -> String {
 }
 
 /// What an anchor reported, in plain words.
-fn words(alarm: Alarm) -> String {
+pub(crate) fn words(alarm: Alarm) -> String {
     match alarm {
         Alarm::Rollback { at, theirs, ours } => format!(
             "ROLLBACK: this log is older than what the anchor saw: {theirs} records there, {ours} \

@@ -93,14 +93,14 @@ pub(super) fn demand(named: &[VerifierKey], report: &mut JournalReport) {
 }
 
 /// The failed checks, a line each.
-pub(super) fn findings(findings: &Findings) -> impl Iterator<Item = String> {
+pub(crate) fn findings(findings: &Findings) -> impl Iterator<Item = String> {
     let dropped = findings.dropped();
     let more = (dropped > 0).then(|| format!("and {dropped} more"));
     findings.kept().iter().map(Finding::to_string).chain(more)
 }
 
 /// What was looked at and how far each protection reaches: never more than was checked.
-pub(super) fn reach(report: &JournalReport, trust: &Trust) -> Vec<Vec<Line>> {
+pub(crate) fn reach(report: &JournalReport, trust: &Trust) -> Vec<Vec<Line>> {
     let mut rows = Vec::new();
     let mut row = |label: &str, text: String| rows.push(vec![Line::from(label), Line::from(text)]);
     let records = report.records;
@@ -173,7 +173,7 @@ pub(super) fn reach(report: &JournalReport, trust: &Trust) -> Vec<Vec<Line>> {
     rows
 }
 
-pub(super) fn time(seconds: u64) -> String {
+pub(crate) fn time(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(Timestamp::from_unix);
     time.map_or_else(|| format!("second {seconds} since 1970"), |time| time.to_string())
 }

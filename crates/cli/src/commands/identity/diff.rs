@@ -194,8 +194,8 @@ pub(super) fn report(
             lines.push(Line::from(count(shown.len())));
             lines.push(Line::from(format!("Apply hash: {hash}")));
             let rest = if only.is_empty() { "" } else { " with the same files" };
-            lines.push(Line::from(format!(
-                "Next: `wardkeep apply --hash`{rest} approves exactly this; `wardkeep reset` drops it."
+            lines.push(Line::next(format!(
+                "`wardkeep apply --hash`{rest} approves exactly this; `wardkeep reset` drops it."
             )));
         }
     }

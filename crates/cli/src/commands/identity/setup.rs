@@ -121,6 +121,24 @@ pub(in crate::commands) fn set_up(
     Ok(Made { level: setup.word(), lock, outcome: done.outcome, record, notes })
 }
 
+/// Whether a workspace was set up before, here or by root.
+pub(in crate::commands) fn is_set_up(context: &Context, path: &Path) -> bool {
+    match super::access(context, Some(path)) {
+        Ok(super::Access::Direct(meant)) => meant.place.workspace().is_set_up().unwrap_or(true),
+        Ok(super::Access::Daemon(_)) => true,
+        Err(_) => false,
+    }
+}
+
+/// Whether the protected files would get an owner of their own.
+pub(in crate::commands) fn is_held_by_root(
+    context: &Context,
+    path: &Path,
+    options: &Options,
+) -> bool {
+    agent(context, path, options).is_ok_and(|agent| agent.is_some())
+}
+
 /// Says what was set up.
 pub(in crate::commands) fn tell(context: &mut Context, made: &Made) {
     for note in &made.notes {

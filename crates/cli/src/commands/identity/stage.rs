@@ -81,7 +81,7 @@ pub(super) fn report(
         lines.extend(list.iter().map(|name| Line::default().strong(word).plain(name.to_string())));
     }
     if !staged.staged.is_empty() || !staged.made.is_empty() {
-        lines.push(Line::from("Next: edit it below `.soulguard/staging`."));
+        lines.push(Line::next("edit it below `.soulguard/staging`."));
     }
     let workspace = meant.place.path().display().to_string();
     let answer = Answer { workspace, staged: &staged, record: done.record.to_string() };

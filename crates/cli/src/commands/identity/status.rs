@@ -30,6 +30,16 @@ pub(crate) struct Args {
     full: bool,
 }
 
+impl Args {
+    pub(crate) fn new(workspace: Option<PathBuf>, full: bool) -> Self {
+        Self { workspace, full }
+    }
+
+    pub(crate) fn into_parts(self) -> (Option<PathBuf>, bool) {
+        (self.workspace, self.full)
+    }
+}
+
 #[derive(Serialize)]
 struct Answer<'a> {
     workspace: String,
@@ -154,9 +164,9 @@ pub(super) fn report(
         counts.ok, counts.drifted, counts.missing, counts.pending
     )));
     if !clean {
-        lines.push(Line::from("Next: `wardkeep sync` puts back what you approved."));
+        lines.push(Line::next("`wardkeep sync` puts back what you approved."));
     } else if !staged.is_empty() {
-        lines.push(Line::from("Next: `wardkeep diff` shows what is staged."));
+        lines.push(Line::next("`wardkeep diff` shows what is staged."));
     }
     let exit = if clean { Exit::Success } else { Exit::Refused };
     let workspace = place.path().display().to_string();

@@ -1,6 +1,7 @@
 //! The way out for a confined program: a proxy in this process, which listens inside.
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +56,7 @@ impl Proxy {
     /// Its session has still to begin.
     pub(super) fn new(
         context: &Context,
-        workspace: &Path,
+        (state, workspace): (&Path, &Path),
         allow: Vec<Rule>,
         deny: Vec<Rule>,
         asks: bool,
@@ -68,10 +69,6 @@ impl Proxy {
         };
         let mut config = Config::new(Rules { allow, deny, unlisted });
         config.inspection = inspection;
-        if asks {
-            config.ask = Some(ask::on_terminal()?);
-            config.limits.ask = ask::PATIENCE;
-        }
         let who = WhoBody {
             agent: "run".to_owned(),
             session: format!("run:{}", hex(&context.random::<8>()?)),
@@ -80,6 +77,16 @@ impl Proxy {
             taint: Vec::new(),
             parents: Vec::new(),
         };
+        if asks && std::io::stdin().is_terminal() {
+            // The program has it.
+            let owner = context.monitor_config()?.owner;
+            let ask = ask::elsewhere(state.to_owned(), owner, context.clock(), who.clone());
+            config.ask = Some(ask);
+            config.limits.ask = ask::ELSEWHERE;
+        } else if asks {
+            config.ask = Some(ask::on_terminal()?);
+            config.limits.ask = ask::PATIENCE;
+        }
         let starter = starter(context)?;
         Ok(Self { config, who, starter, refused: Arc::default() })
     }

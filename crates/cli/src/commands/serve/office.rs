@@ -1,29 +1,36 @@
 //! What the page is told, and what it may have done: by the same program as everything the owner types.
 
+mod evidence;
+mod posture;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use wardkeep_evidence::bundle::StagedFile;
+use wardkeep_evidence::canonical::write_compact;
 use wardkeep_evidence::hash::RecordId;
-use wardkeep_evidence::record::RecordType;
+use wardkeep_evidence::json::Value;
+use wardkeep_evidence::record::{Payload, RecordType};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_evidence::verify::Trust;
 use wardkeep_gateway::page::{
-    Answer, Counts, Event, Events, EventsAsked, Evidence, Given, Office, Outcome, Policy, Posture,
-    RecordView, Requests, Scope, Staged, Trouble, Waiting,
+    Answer, Chain, Event, Events, EventsAsked, Evidence, FullCheck, Given, Office, Outcome, Policy,
+    Posture, RecordView, Requests, Scope, SkillRow, Skills, Staged, Trouble, Waiting,
 };
-use wardkeep_guard::verdict::Verdict;
 use wardkeep_monitor::approvals::{Approvals, REQUEST_SECONDS, Shown};
 use wardkeep_monitor::daemon::Stop;
 use wardkeep_monitor::identity::find;
-use wardkeep_monitor::index::{Asked, Filter, Index, LookError, Said, Severity};
-use wardkeep_monitor::journal::{Clock, JournalLine, Location, parse_line};
-use wardkeep_monitor::notices::{self, Notice};
+use wardkeep_monitor::index::{Asked, Category, Filter, Index, LookError};
+use wardkeep_monitor::journal::{Clock, JournalLine, parse_line};
+use wardkeep_monitor::notices::Notice;
 use wardkeep_monitor::prove::{Query, page, prove};
 use wardkeep_monitor::provenance::{Closure, Direction, Graph, Walk, svg};
+use wardkeep_monitor::search::{Sought, search};
+use wardkeep_monitor::skills::options::options;
+use wardkeep_monitor::skills::{Pin, Pins};
 use wardkeep_monitor::store::StoreReader;
 use wardkeep_policy::store::PolicyStore;
 use wardkeep_policy::verify::State;
@@ -31,20 +38,28 @@ use wardkeep_policy::workspace::Workspace;
 
 use crate::commands::evidence::report::configured_witnesses;
 use crate::commands::evidence::resolve::find_record;
-use crate::commands::identity::{Meant, StagedLines, staged_lines};
+use crate::commands::identity::{Meant, StagedLines, held_lines, staged_lines};
 use crate::commands::log::summary;
 use crate::commands::md::next_step;
+use crate::commands::skill::list::state as place_state;
+use crate::commands::standing::Observer;
 use crate::context::Context;
 use crate::error::CliError;
 
 /// Alerts on the first page.
 const ALERTS: u32 = 20;
+/// How long records are looked for at a time.
+const PATIENCE: Duration = Duration::from_millis(150);
 /// Between two looks whether the evidence holds.
 const PAUSE: Duration = Duration::from_secs(60);
 /// Longest policy that is shown.
 const MAX_POLICY: u64 = 256 << 10;
 
+/// The approvals, kept open, and whether there was a key when they were opened.
+type Kept = Arc<Mutex<Option<(Arc<Approvals>, bool)>>>;
+
 /// The owner's side of the page.
+#[derive(Clone)]
 pub(super) struct Desk {
     state: PathBuf,
     program: PathBuf,
@@ -52,6 +67,11 @@ pub(super) struct Desk {
     clock: Clock,
     threads: usize,
     evidence: Arc<Mutex<Evidence>>,
+    /// With whether there was a key.
+    approvals: Kept,
+    full: Arc<Mutex<Option<FullCheck>>>,
+    verifying: Arc<Mutex<()>>,
+    observer: Observer,
 }
 
 impl Desk {
@@ -63,6 +83,10 @@ impl Desk {
             clock: context.clock(),
             threads: context.threads(),
             evidence: Arc::default(),
+            approvals: Arc::default(),
+            full: Arc::default(),
+            verifying: Arc::default(),
+            observer: Observer::new(context)?,
         })
     }
 
@@ -70,8 +94,10 @@ impl Desk {
     pub(super) fn verify_now_and_then(&self) -> Verifying {
         let stop = Arc::new(Stop::new().ok());
         let (own, evidence) = (Arc::clone(&stop), Arc::clone(&self.evidence));
-        let desk = Self { evidence: Arc::clone(&evidence), ..self.copy() };
+        let desk = self.clone();
         let look = move || {
+            // What the first page needs is read before someone asks for it.
+            let _ = desk.approvals();
             loop {
                 let found = desk.verified();
                 *evidence.lock().unwrap_or_else(PoisonError::into_inner) = found;
@@ -83,17 +109,6 @@ impl Desk {
         };
         let thread = std::thread::Builder::new().name("verify".to_owned()).spawn(look).ok();
         Verifying { stop, thread }
-    }
-
-    fn copy(&self) -> Self {
-        Self {
-            state: self.state.clone(),
-            program: self.program.clone(),
-            owner: self.owner,
-            clock: self.clock.clone(),
-            threads: self.threads,
-            evidence: Arc::clone(&self.evidence),
-        }
     }
 
     fn verified(&self) -> Evidence {
@@ -139,22 +154,40 @@ impl Desk {
         }
     }
 
-    fn approvals(&self) -> Outcome<Approvals> {
-        Approvals::open(&self.state, self.owner).map_err(trouble)
+    /// The approvals, kept open: what they read of the journal is not read again.
+    fn approvals(&self) -> Outcome<Arc<Approvals>> {
+        let has_key = PolicyStore::new(&self.state, self.owner).key().is_ok();
+        let mut open = self.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without a key nothing is approved; one that is made later counts.
+        if let Some((approvals, _)) = open.as_ref().filter(|(_, had_key)| *had_key == has_key) {
+            return Ok(Arc::clone(approvals));
+        }
+        let approvals = Arc::new(Approvals::open(&self.state, self.owner).map_err(trouble)?);
+        *open = Some((Arc::clone(&approvals), has_key));
+        Ok(approvals)
     }
 
-    fn workspaces(&self) -> Vec<PathBuf> {
-        let mut all = PolicyStore::new(&self.state, self.owner).workspaces();
-        all.sort_unstable();
-        all.dedup();
-        all.retain(|path| path.is_dir());
-        all
+    /// Records, the newest first, as many as are found in good time.
+    fn search(&self, sought: &Sought, limit: usize) -> Outcome<Events> {
+        let until = Instant::now() + PATIENCE;
+        // One more tells whether there are older ones.
+        let found = self.looked(|reader, index| {
+            search(reader, index, sought, limit + 1, &mut || Instant::now() > until)
+        })?;
+        let lines = found.lines.iter().filter_map(|line| parse_line(line));
+        let mut events: Vec<Event> = lines.map(|line| event(&line)).collect();
+        let more = events.len() > limit;
+        events.truncate(limit);
+        Ok(Events { events, more, stopped_at: found.stopped_at })
     }
 
     /// A workspace that is known: nothing else is touched, whatever a form says.
     fn known(&self, workspace: &str) -> Outcome<PathBuf> {
-        let known =
-            self.workspaces().into_iter().find(|path| path.display().to_string() == workspace);
+        let known = self
+            .observer
+            .workspaces()
+            .into_iter()
+            .find(|path| path.display().to_string() == workspace);
         known.ok_or_else(|| {
             Trouble::missing("this workspace is not known", "look at the page again")
         })
@@ -212,82 +245,67 @@ fn event(line: &JournalLine<'_>) -> Event {
         session: text("session"),
         severity: notice.as_ref().map(|notice| notice.severity),
         blocked: notice.as_ref().is_some_and(|notice| notice.blocked),
-        text: notice.map_or_else(|| summary(&record.payload), |notice| notice.message),
+        text: notice.map_or_else(|| words(&record.payload), |notice| notice.message),
     }
 }
 
-fn read(reader: &StoreReader, location: Location) -> Option<Event> {
-    let text = reader.folder().read_line(location).ok()?;
-    parse_line(&text).map(|line| event(&line))
+/// What a record tells in a line: the short ones of its members, what kind it is first.
+fn words(payload: &Payload<'_>) -> String {
+    /// Hashes are longer.
+    const LONGEST: usize = 60;
+    let Payload::Inline(Value::Object(content)) = payload else { return summary(payload) };
+    let word = |value: &Value<'_>| match value {
+        Value::Bool(said) => Some(said.to_string()),
+        Value::Array(_) | Value::Object(_) | Value::Null => None,
+        other => other
+            .as_str()
+            .map_or_else(|| Some(compact(other)), |text| Some(text.to_owned()))
+            .filter(|text| text.chars().count() <= LONGEST),
+    };
+    let kind = content.get("kind").and_then(word);
+    let members = content.sorted().into_iter().filter(|(key, _)| key != "kind" && key != "v");
+    let told = members.filter_map(|(key, value)| Some(format!("{key} {}", word(value)?)));
+    let told = kind.into_iter().chain(told).collect::<Vec<_>>().join(" · ");
+    if told.is_empty() { summary(payload) } else { told }
+}
+
+fn compact(value: &Value<'_>) -> String {
+    let mut bytes = Vec::new();
+    write_compact(value, &mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What a skill may be granted, in words.
+fn grants(pin: &Pin) -> Vec<String> {
+    let mut all = Vec::new();
+    if pin.runs_commands {
+        all.push("runs commands".to_owned());
+    }
+    all.extend(pin.hosts.iter().map(|host| format!("reaches {host}")));
+    all.extend(pin.variables.iter().map(|name| format!("reads the variable {name}")));
+    all
 }
 
 impl Office for Desk {
     fn posture(&self) -> Outcome<Posture> {
-        let mut posture = self.looked(|reader, index| {
-            let mut counts = Counts { records: index.records()?, ..Counts::default() };
-            for (shape, records, _) in index.shapes(&Asked::default())? {
-                let judged = shape.said == Some(Said::Decision);
-                counts.judged += if judged { records } else { 0 };
-                match shape.verdict {
-                    Some(Verdict::Deny) if judged => counts.blocked += records,
-                    Some(Verdict::Ask) if judged => counts.held += records,
-                    _ => {}
-                }
-                match shape.level {
-                    Some(Severity::Critical) => counts.alerts[0] += records,
-                    Some(Severity::High) => counts.alerts[1] += records,
-                    Some(Severity::Medium) => counts.alerts[2] += records,
-                    _ => {}
-                }
-            }
-            let asked = Asked { severity: Some(Severity::Medium), ..Asked::default() };
-            let open = notices::list(reader, index, &asked, false, ALERTS)?;
-            Ok(Posture {
-                counts,
-                alerts: open.notices,
-                more_alerts: open.more,
-                ..Posture::default()
-            })
-        })?;
-        posture.state = self.state.display().to_string();
-        posture.evidence = self.evidence.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        posture.waiting = self.approvals()?.pending(self.clock.now()).map_err(trouble)?.len();
-        posture.staged = self.staged()?.iter().filter(|one| !one.changes.is_empty()).count();
-        Ok(posture)
+        posture::posture(self)
     }
 
     fn events(&self, asked: &EventsAsked) -> Outcome<Events> {
         let kind = asked.kind.as_deref().map(str::parse::<RecordType>).transpose();
         let kind = kind.map_err(|_| Trouble::new("this type is not known", "choose another"))?;
-        // One more tells whether there are older ones.
-        let limit = asked.limit.saturating_add(1);
-        let mut events: Vec<Event> = self.looked(|reader, index| {
-            if asked.severity.is_some() || asked.category.is_some() {
-                let among = Asked {
-                    session: asked.session.clone(),
-                    severity: asked.severity,
-                    category: asked.category,
-                    below: asked.below,
-                    above: asked.from.and_then(|from| from.checked_sub(1)),
-                    ..Asked::default()
-                };
-                let (rows, _) = index.notices(&among, limit)?;
-                return Ok(rows.iter().filter_map(|row| read(reader, row.location)).collect());
-            }
-            let filter = Filter {
-                session: asked.session.clone(),
-                agent: asked.agent.clone(),
-                kind,
-                below: asked.below,
-                from: asked.from,
-                ..Filter::default()
-            };
-            let places = index.newest(&filter, limit)?;
-            Ok(places.into_iter().filter_map(|place| read(reader, place)).collect())
-        })?;
-        let more = events.len() > asked.limit as usize;
-        events.truncate(asked.limit as usize);
-        Ok(Events { events, more })
+        let filter = Filter {
+            session: asked.session.clone(),
+            agent: asked.agent.clone(),
+            kind,
+            verdict: asked.verdict,
+            category: asked.category,
+            severity: asked.severity,
+            below: asked.below,
+            from: asked.from,
+            ..Filter::default()
+        };
+        self.search(&Sought { filter, text: asked.text.clone() }, asked.limit as usize)
     }
 
     fn records(&self) -> Outcome<u64> {
@@ -382,17 +400,23 @@ impl Office for Desk {
 
     fn staged(&self) -> Outcome<Vec<Staged>> {
         let mut all = Vec::new();
-        for path in self.workspaces() {
+        for path in self.observer.workspaces() {
             let workspace = path.display().to_string();
             let bare = |trouble| Staged {
                 workspace: workspace.clone(),
                 hash: None,
                 changes: Vec::new(),
                 concerns: Vec::new(),
+                held: Vec::new(),
                 trouble,
             };
             match find(&self.state, self.owner, &path, SystemTime::now()) {
-                Ok(None) => {}
+                Ok(None) => {
+                    let held = held_lines(&path);
+                    if !held.is_empty() {
+                        all.push(Staged { held, ..bare(None) });
+                    }
+                }
                 Err(error) => all.push(bare(Some(error.to_string()))),
                 Ok(Some(place)) => {
                     let meant = Meant { place, state: self.state.clone() };
@@ -413,10 +437,52 @@ impl Office for Desk {
         self.run(&["apply", "--hash", hash, "--acknowledge", "--"], Some(&path))
     }
 
+    fn drop_staged(&self, workspace: &str, hash: &str) -> Outcome<String> {
+        let path = self.known(workspace)?;
+        let same = self
+            .staged()?
+            .iter()
+            .any(|one| one.workspace == workspace && one.hash.as_deref() == Some(hash));
+        if !same {
+            return Err(Trouble::new("something else is staged by now", "look at it again"));
+        }
+        self.run(&["reset", "--all", "--"], Some(&path))
+    }
+
+    fn chain(&self) -> Outcome<Chain> {
+        evidence::chain(self)
+    }
+
+    fn verify(&self) -> Outcome<FullCheck> {
+        evidence::verify(self)
+    }
+
+    fn skills(&self) -> Outcome<Skills> {
+        let policies = PolicyStore::new(&self.state, self.owner);
+        let options = options(&policies, self.clock.now()).options;
+        let pins = Pins::load(&policies);
+        let row = |pin: &Pin| SkillRow {
+            name: pin.name.clone(),
+            tree: pin.tree.to_string(),
+            verdict: pin.verdict.clone(),
+            approved: pin.approved,
+            at: pin.at.clone(),
+            grants: grants(pin),
+            places: pin
+                .places
+                .iter()
+                .map(|path| (path.clone(), place_state(Path::new(path), pin, &options)))
+                .collect(),
+        };
+        let filter = Filter { category: Some(Category::Skill), ..Filter::default() };
+        let recent = self.search(&Sought { filter, text: None }, ALERTS as usize)?.events;
+        Ok(Skills { pinned: pins.pins.iter().map(row).collect(), void: pins.void, recent })
+    }
+
     fn policies(&self) -> Outcome<Vec<Policy>> {
         let store = PolicyStore::new(&self.state, self.owner);
         let mut all = Vec::new();
-        for path in self.workspaces() {
+        for path in self.observer.workspaces() {
             let Ok(workspace) = Workspace::open(&path) else { continue };
             let found = store.inspect(&workspace);
             let text = found.bytes.as_deref().map(String::from_utf8_lossy).unwrap_or_default();

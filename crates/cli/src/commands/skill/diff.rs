@@ -198,8 +198,8 @@ fn lines(context: &mut Context, before: &str, after: &str, left: &mut usize) {
             }
             context.ui.say(match change.tag() {
                 ChangeTag::Equal => Line::from(format!("      {text}")),
-                ChangeTag::Delete => Line::from("    ").bad(format!("- {text}")),
-                ChangeTag::Insert => Line::from("    ").good(format!("+ {text}")),
+                ChangeTag::Delete => Line::from("    ").removed(format!("- {text}")),
+                ChangeTag::Insert => Line::from("    ").added(format!("+ {text}")),
             });
         }
     }

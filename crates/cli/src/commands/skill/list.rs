@@ -103,7 +103,8 @@ fn listed<'a>(pin: &'a Pin, options: &Options) -> SkillJson<'a> {
     }
 }
 
-fn state(path: &Path, pin: &Pin, options: &Options) -> &'static str {
+/// Whether what lies there is as it was pinned.
+pub(crate) fn state(path: &Path, pin: &Pin, options: &Options) -> &'static str {
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "gone",
         Ok(found) if found.is_dir() && hash_of(path, options) == Some(pin.tree) => "unchanged",

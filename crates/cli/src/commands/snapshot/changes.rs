@@ -133,8 +133,8 @@ fn show_lines(context: &mut Context, before: &str, after: &str) {
             let text = change.value().trim_end_matches(['\n', '\r']).to_owned();
             context.ui.say(match change.tag() {
                 ChangeTag::Equal => Line::from(format!("      {text}")),
-                ChangeTag::Delete => Line::from("    ").bad(format!("- {text}")),
-                ChangeTag::Insert => Line::from("    ").good(format!("+ {text}")),
+                ChangeTag::Delete => Line::from("    ").removed(format!("- {text}")),
+                ChangeTag::Insert => Line::from("    ").added(format!("+ {text}")),
             });
         }
     }

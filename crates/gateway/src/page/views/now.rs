@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use wardkeep_monitor::grade::Grade;
+
+use super::chain::looked;
 use super::{grave, record_link};
 use crate::page::html::{Text, short};
 use crate::page::office::{Evidence, Posture};
@@ -10,29 +13,36 @@ use crate::page::office::{Evidence, Posture};
 pub(in crate::page) fn view(posture: &Posture) -> String {
     let mut out = String::new();
     todo(posture, &mut out);
+    out.push_str("<div class=\"two\"><div>\n");
+    posture.grade.iter().for_each(|grade| mark(grade, &mut out));
+    out.push_str("</div><div>\n");
     let counts = &posture.counts;
-    out.push_str("<h2>What was judged</h2>\n<div class=\"cards\">");
+    out.push_str("<section class=\"card\"><h2>What was judged</h2>\n<dl class=\"counts\">");
     let [critical, high, medium] = counts.alerts;
     let cards = [
-        ("actions judged", counts.judged),
-        ("blocked", counts.blocked),
-        ("held for you", counts.held),
-        ("critical alerts", critical),
-        ("high alerts", high),
-        ("medium alerts", medium),
-        ("records", counts.records),
+        ("actions judged", counts.judged, ""),
+        ("blocked", counts.blocked, "verdict=deny"),
+        ("held for you", counts.held, "verdict=ask"),
+        ("critical alerts", critical, "severity=critical"),
+        ("high alerts", high, "severity=high"),
+        ("medium alerts", medium, "severity=medium"),
+        ("records", counts.records, ""),
     ];
-    for (name, count) in cards {
-        let _ = write!(out, "<div class=\"card\"><b>{count}</b>{name}</div>");
+    for (name, count, query) in cards {
+        let class = if count == 0 { " class=\"none\"" } else { "" };
+        let _ = write!(
+            out,
+            "<div{class}><dt>{name}</dt><dd><a href=\"/timeline?{query}\" aria-label=\"{count} {name}\">{count}</a></dd></div>"
+        );
     }
-    out.push_str("</div>\n");
-    if let Some((grade, raise)) = &posture.grade {
-        let _ = writeln!(out, "<h2>Grade</h2>\n<p class=\"grade\">{}</p>", Text(grade));
-        list(raise, &mut out);
-    }
-    evidence(&posture.evidence, &mut out);
+    out.push_str("</dl></section>\n");
+    out.push_str("<section class=\"card\"><h2>Evidence</h2>\n");
+    looked(&posture.evidence, &mut out);
+    out.push_str("<p><a href=\"/evidence\">Chain and seals</a></p></section>\n");
     if !posture.alerts.is_empty() {
-        out.push_str("<h2>Not acknowledged yet</h2>\n<ul class=\"events\">\n");
+        out.push_str(
+            "<section class=\"card\"><h2>Not acknowledged yet</h2>\n<ul class=\"events\">\n",
+        );
         for alert in &posture.alerts {
             let _ = writeln!(
                 out,
@@ -52,9 +62,10 @@ pub(in crate::page) fn view(posture: &Posture) -> String {
             );
         }
         out.push_str(
-            "<p class=\"soft\"><code>wardkeep notifications --ack</code> acknowledges them.</p>\n",
+            "<p class=\"soft\"><code>wardkeep notifications --ack</code> acknowledges them.</p></section>\n",
         );
     }
+    out.push_str("</div></div>\n");
     let _ = writeln!(out, "<p class=\"soft\">State: {}</p>", Text(&posture.state));
     out
 }
@@ -87,47 +98,51 @@ fn todo(posture: &Posture, out: &mut String) {
     }
     if lines.is_empty() {
         out.push_str(
-            "<p class=\"good\" role=\"status\"><strong>Nothing waits for you.</strong></p>\n",
+            "<p class=\"note good\" role=\"status\"><strong>Nothing waits for you.</strong></p>\n",
         );
         return;
     }
-    out.push_str("<ul class=\"todo\">");
+    out.push_str("<div class=\"note todo\" role=\"status\"><ul>");
     lines.iter().for_each(|line| {
         let _ = write!(out, "<li>{line}</li>");
     });
-    out.push_str("</ul>\n");
+    out.push_str("</ul></div>\n");
 }
 
-fn evidence(evidence: &Evidence, out: &mut String) {
-    out.push_str("<h2>Evidence</h2>\n");
-    match evidence {
-        Evidence::Unknown => out.push_str("<p>It is being verified; load the page again.</p>\n"),
-        Evidence::Holds { at, records, warnings } => {
-            let _ = writeln!(
+/// The mark, what it is made of, and what would raise it.
+fn mark(grade: &Grade, out: &mut String) {
+    let _ = write!(
+        out,
+        "<section class=\"card mark\" aria-labelledby=\"grade\"><h2 id=\"grade\">Protection</h2>\
+         <div class=\"letter letter-{letter}\"><b>{letter}</b><div><strong>{}</strong><br>{points} of 100 points\
+         <meter min=\"0\" max=\"100\" value=\"{points}\" aria-label=\"points\"></meter></div></div>",
+        grade.strength.word(),
+        points = grade.points,
+        letter = grade.letter
+    );
+    if grade.steps.is_empty() {
+        out.push_str("<p class=\"good\">All that was looked at holds.</p>");
+    } else {
+        out.push_str("<h3>What would raise it</h3>\n<ol class=\"steps\">");
+        for step in &grade.steps {
+            let class = if step.broken { " class=\"bad\"" } else { "" };
+            let gains = if step.gains > 0 { format!("+{}", step.gains) } else { String::new() };
+            let _ = write!(
                 out,
-                "<p><strong class=\"good\">Holds</strong>: {records} records, looked at {}</p>",
-                Text(at)
+                "<li><span{class}>{}</span> <span class=\"gain\">{gains}</span> <code>{}</code></li>",
+                Text(&short(&step.what, 300)),
+                Text(&short(&step.command, 300))
             );
-            list(warnings, out);
         }
-        Evidence::Broken { at, findings } => {
-            let _ = writeln!(
-                out,
-                "<p><strong class=\"bad\">Does not hold</strong>, looked at {}</p>",
-                Text(at)
-            );
-            list(findings, out);
-        }
+        out.push_str("</ol>\n");
     }
-}
-
-fn list(lines: &[String], out: &mut String) {
-    if lines.is_empty() {
-        return;
+    out.push_str(
+        "<details><summary>What the points are for</summary><table><thead><tr><th scope=\"col\">what</th>\
+         <th scope=\"col\">points</th></tr></thead><tbody>",
+    );
+    for part in &grade.parts {
+        let _ =
+            write!(out, "<tr><td>{}</td><td>{} of {}</td></tr>", part.name, part.points, part.most);
     }
-    out.push_str("<ul>");
-    for line in lines {
-        let _ = write!(out, "<li>{}</li>", Text(line));
-    }
-    out.push_str("</ul>\n");
+    out.push_str("</tbody></table></details></section>\n");
 }

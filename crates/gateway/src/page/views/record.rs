@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{facts, grave};
+use super::{facts, grave, plain};
 use crate::page::html::{Part, Text};
 use crate::page::office::RecordView;
 
@@ -32,10 +32,10 @@ pub(in crate::page) fn view(record: &RecordView) -> String {
         if let Some(picture) = picture {
             let _ = writeln!(
                 out,
-                "<h2>{title}</h2>\n<div class=\"scroll picture\" role=\"img\" aria-label=\"{title}\">{picture}</div>"
+                "<h2>{title}</h2>\n<div class=\"scroll picture\" role=\"img\" tabindex=\"0\" aria-label=\"{title}\">{picture}</div>"
             );
         }
     }
-    let _ = writeln!(out, "<h2>All of it</h2>\n<pre>{}</pre>", Text(&record.json));
+    let _ = write!(out, "<h2>All of it</h2>\n{}", plain(&record.json));
     out
 }

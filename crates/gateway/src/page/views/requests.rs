@@ -12,7 +12,7 @@ use crate::page::office::{Answer, Requests, Scope};
 pub(in crate::page) fn view(requests: &Requests) -> String {
     let mut out = String::new();
     if requests.waiting.is_empty() {
-        out.push_str("<p class=\"good\" role=\"status\">No request waits.</p>\n");
+        out.push_str("<p class=\"note good\" role=\"status\">No request waits.</p>\n");
     }
     for one in &requests.waiting {
         let (minutes, seconds) = (one.seconds.max(0) / 60, one.seconds.max(0) % 60);

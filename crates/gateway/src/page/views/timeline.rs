@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use wardkeep_monitor::index::Category;
+
 use super::{grave, record_link};
 use crate::page::html::{Part, Text, short};
 use crate::page::office::Events;
@@ -29,13 +31,19 @@ pub(in crate::page) fn view(filters: &Filters, events: &Events) -> String {
     let _ = write!(
         out,
         "<p id=\"news\" class=\"soft\" role=\"status\" aria-live=\"polite\"></p>\n\
-         <div class=\"scroll\"><table class=\"timeline\"{live}><thead><tr><th scope=\"col\">#</th><th scope=\"col\">time</th>\
+         <div class=\"scroll\"><table class=\"timeline\"{live}><thead><tr><th scope=\"col\">#</th><th scope=\"col\">time (UTC)</th>\
          <th scope=\"col\">what</th><th scope=\"col\">by</th><th scope=\"col\">session</th>\
          <th scope=\"col\">record</th></tr></thead><tbody id=\"rows\">\n{}</tbody></table></div>\n",
         rows(events)
     );
-    if events.events.is_empty() {
+    if events.events.is_empty() && events.stopped_at.is_none() {
         out.push_str("<p>No records.</p>\n");
+    }
+    if let Some(at) = events.stopped_at {
+        let _ = writeln!(
+            out,
+            "<p role=\"status\">Looked back to record {at}; what is older was not looked at yet.</p>"
+        );
     }
     let mut links = Vec::new();
     if filters.below.is_some() {
@@ -44,12 +52,14 @@ pub(in crate::page) fn view(filters: &Filters, events: &Events) -> String {
             query(filters, None)
         ));
     }
-    if let Some(last) = events.events.last().filter(|_| events.more) {
-        let address = query(filters, Some(last.index));
+    let older = events.events.last().filter(|_| events.more).map(|last| last.index);
+    if let Some(below) = older.or(events.stopped_at) {
+        let address = query(filters, Some(below));
         links.push(format!("<a href=\"/timeline?{address}\" rel=\"next\">older</a>"));
     }
     if !links.is_empty() {
-        let _ = writeln!(out, "<nav aria-label=\"Pages\">{}</nav>", links.join(" · "));
+        let _ =
+            writeln!(out, "<nav class=\"pages\" aria-label=\"Pages\">{}</nav>", links.join(" "));
     }
     out
 }
@@ -74,7 +84,7 @@ pub(in crate::page) fn rows(events: &Events) -> String {
              <td>{} {}</td><td>{session}</td><td>{}</td></tr>",
             event.index,
             event.index,
-            Text(&event.time),
+            Text(&event.time.replacen('T', " ", 1).replace('Z', "")),
             grave(event.severity),
             Text(&event.kind),
             Text(&short(&event.text, 240)),
@@ -98,11 +108,16 @@ fn form(filters: &Filters, out: &mut String) {
         out.push_str("</select></label>");
     };
     choice("severity", "at least", &filters.severity, &["medium", "high", "critical"]);
+    choice("verdict", "decided", &filters.verdict, &["deny", "ask", "stage", "redact", "allow"]);
     choice("kind", "type", &filters.kind, &KINDS);
-    for (name, value) in [("session", &filters.session), ("agent", &filters.agent)] {
+    let categories: Vec<&str> = Category::ALL.iter().map(|one| one.as_str()).collect();
+    choice("category", "about", &filters.category, &categories);
+    let fields =
+        [("text", &filters.text), ("session", &filters.session), ("agent", &filters.agent)];
+    for (name, value) in fields {
         let _ = write!(
             out,
-            "<label>{name} <input name=\"{name}\" value=\"{}\" autocomplete=\"off\"></label>",
+            "<label>{name} <input name=\"{name}\" value=\"{}\" autocomplete=\"off\" spellcheck=\"false\"></label>",
             Text(value)
         );
     }
@@ -116,6 +131,8 @@ fn query(filters: &Filters, below: Option<u64>) -> String {
         ("kind", &filters.kind),
         ("severity", &filters.severity),
         ("category", &filters.category),
+        ("verdict", &filters.verdict),
+        ("text", &filters.text),
     ];
     let mut parts: Vec<String> = pairs
         .iter()

@@ -36,6 +36,9 @@ const CONTROL: &[&str] = &[
     "adopt-restore",
     "hook",
     "serve",
+    "top",
+    "notify",
+    "erase",
 ];
 /// Options that change something, whatever the command.
 const CONTROL_OPTIONS: [&str; 1] = ["--ack"];

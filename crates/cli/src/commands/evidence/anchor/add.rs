@@ -14,6 +14,7 @@ use super::open;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::ui::Line;
 
 /// Adds a place that is given every new seal
 ///
@@ -77,7 +78,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         context.ui.say("The witness must know this log: it runs with --accept-new, or its owner");
         context.ui.say(format!("gives it a file with this line by --log: {public}"));
     }
-    context.ui.say("Next: wardkeep evidence anchor push");
+    context.ui.say(Line::next("wardkeep evidence anchor push"));
     let log = public.to_string();
     Ok(context.done(&Answer { name: &name, place: &place, log }))
 }
