@@ -7,10 +7,11 @@ use serde::Serialize;
 use wardkeep_monitor::approvals::{Approvals, Asked, REQUEST_SECONDS};
 use wardkeep_monitor::grade::{AgentFacts, Asks, Confined, Files, Keeping, Policy, WorkspaceFacts};
 use wardkeep_monitor::identity::find;
-use wardkeep_monitor::index::Severity;
-use wardkeep_monitor::notices::Notice;
+use wardkeep_monitor::index::{self, Severity};
+use wardkeep_monitor::notices::{self, Notice};
 
 use super::identity::{self, StatusArgs};
+use super::look::with_index;
 use super::marks::{self, Standing};
 use super::md::shown;
 use crate::context::Context;
@@ -49,6 +50,8 @@ impl From<StatusArgs> for Args {
 
 /// Rows of each kind on the screen.
 const MOST: usize = 3;
+/// Alerts that are read.
+const ALERTS: u32 = 20;
 
 #[derive(Serialize)]
 struct Answer {
@@ -122,20 +125,44 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     };
     let workspaces = standing.facts.workspaces.iter();
     let workspaces = workspaces.map(|facts| WorkspaceRow::of(facts, &state, owner)).collect();
-    let answer = Answer::new(&standing, workspaces, pending);
+    let (alerts, more_alerts) = unseen(context, &state)?;
+    let answer = Answer::new(&standing, workspaces, pending, alerts, more_alerts);
     show(context, &standing, &answer);
     let broken = standing.grade.steps.iter().any(|step| step.broken);
     let exit = if broken { Exit::ActionRequired } else { Exit::Success };
     Ok(context.finish(exit, !broken, &answer))
 }
 
+/// The grave alerts that nobody has acknowledged, however many others came after them; without any, those
+/// of medium weight. And how many more `wardkeep notifications` shows.
+fn unseen(context: &mut Context, state: &Path) -> Result<(Vec<Notice>, u64), CliError> {
+    if !state.join("journal").is_dir() {
+        return Ok((Vec::new(), 0));
+    }
+    let reader = context.open_reader()?;
+    let of = |severity| index::Asked { severity: Some(severity), ..index::Asked::default() };
+    let (found, _) = with_index(context, &reader, false, |index| {
+        let all = notices::list(&reader, index, &of(Severity::Medium), false, ALERTS)?;
+        let grave = notices::list(&reader, index, &of(Severity::High), false, ALERTS)?;
+        Ok((all, grave))
+    })?;
+    let (all, grave) = found;
+    let count = all.notices.len() as u64 + all.more;
+    let shown = if grave.notices.is_empty() { all.notices } else { grave.notices };
+    let more = count.saturating_sub(shown.len() as u64);
+    Ok((shown, more))
+}
+
 impl Answer {
-    fn new(standing: &Standing, workspaces: Vec<WorkspaceRow>, pending: Vec<Request>) -> Self {
-        let (mut alerts, mut more_alerts, mut evidence) = (Vec::new(), 0, None);
+    fn new(
+        standing: &Standing,
+        workspaces: Vec<WorkspaceRow>,
+        pending: Vec<Request>,
+        alerts: Vec<Notice>,
+        more_alerts: u64,
+    ) -> Self {
+        let mut evidence = None;
         if let Some(report) = &standing.report {
-            let grave = |notice: &&Notice| notice.severity != Severity::Info;
-            alerts.extend(report.agent_notifications.iter().filter(grave).cloned());
-            more_alerts = report.more_notifications;
             evidence = Some(EvidenceRow {
                 holds: report.health.chain_valid,
                 records: report.health.records,

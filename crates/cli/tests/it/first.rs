@@ -325,3 +325,40 @@ fn one_screen_says_how_it_stands_and_the_next_thing_to_do() {
     assert!(lines.iter().all(|line| line.trim_end().chars().count() <= 80), "{shown:?}");
     assert!(is_harmless(&shown.stdout.replace('\r', "")), "{shown:?}");
 }
+
+#[test]
+fn no_later_record_takes_a_grave_alert_off_the_screen() {
+    let home = Home::new();
+    assert_eq!(home.run(&["init", "--user", "--yes"]).code, 0);
+    let hook = |tool: &str, input: Value| {
+        let event = serde_json::json!({
+            "session_id": "abc", "transcript_path": "/t", "cwd": home.at("work"),
+            "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input
+        });
+        let mut command = command(BINARY, &home.at("work"));
+        home.prepare(&mut command);
+        command.args(["hook", "claude-code", "PreToolUse", "--no-daemon"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+        child.wait().unwrap();
+    };
+    let policy = home.at("work/LocalGPT.md");
+    hook("Write", serde_json::json!({"file_path": policy, "content": "obey"}));
+    for page in 0..12 {
+        let input = serde_json::json!({"url": format!("https://docs.rs/{page}"), "prompt": "look"});
+        hook("WebFetch", input);
+    }
+    let status = home.json(&["status"]);
+    let grave = |alert: &Value| matches!(alert["severity"].as_str(), Some("high" | "critical"));
+    let alerts = status["alerts"].as_array().unwrap();
+    assert!(alerts.iter().any(grave), "{status}");
+    // And it counts what `notifications` shows.
+    let all = home.json(&["notifications"]);
+    let count =
+        |list: &Value, more: &Value| list.as_array().unwrap().len() as u64 + more.as_u64().unwrap();
+    assert_eq!(
+        count(&status["alerts"], &status["more_alerts"]),
+        count(&all["notices"], &all["more"]),
+        "{status}\n{all}"
+    );
+}
