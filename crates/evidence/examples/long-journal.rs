@@ -82,14 +82,17 @@ fn record(at: u64, session: u64, time: &str, parent: Option<RecordId>) -> Record
     };
     let (kind, act, surface, subject) = match at / SESSIONS % 8 {
         _ if verdict == "deny" => {
-            (RecordType::GuardDecision, "write", "DurableMemory", "/work/MEMORY.md".to_owned())
+            (RecordType::GuardDecision, "write", "DurableMemory", "/home/me/MEMORY.md".to_owned())
         }
         0 | 1 => (RecordType::ToolCall, "call", "ConversationIO", "Bash".to_owned()),
         2 | 3 => (RecordType::ToolResult, "return", "ConversationIO", "Bash".to_owned()),
-        4 | 5 => {
-            (RecordType::FileRead, "read", "FileSystem", format!("/work/src/file{}.rs", at % 997))
-        }
-        6 => (RecordType::FileWrite, "write", "FileSystem", format!("/work/{}.rs", at % 499)),
+        4 | 5 => (
+            RecordType::FileRead,
+            "read",
+            "FileSystem",
+            format!("/home/me/src/file{}.rs", at % 997),
+        ),
+        6 => (RecordType::FileWrite, "write", "FileSystem", format!("/home/me/{}.rs", at % 499)),
         _ => (
             RecordType::NetworkRequest,
             "send",

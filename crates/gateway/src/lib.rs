@@ -13,3 +13,4 @@ pub mod page;
 #[cfg(feature = "monitor")]
 mod place;
 mod threads;
+mod tls;

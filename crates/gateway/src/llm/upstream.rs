@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +11,6 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::{ClientConfig, RootCertStore};
 
 use super::config::Config;
 
@@ -36,20 +34,8 @@ pub(super) fn models(config: &Config) -> io::Result<Models> {
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(CONNECT));
-    let mut roots = RootCertStore::empty();
-    if config.upstreams.iter().any(super::config::Upstream::is_tls) {
-        // Certificates of the system that cannot be read are passed over, as everywhere.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    for authority in &config.authorities {
-        roots.add(authority.clone()).map_err(io::Error::other)?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let system = config.upstreams.iter().any(super::config::Upstream::is_tls);
+    let tls = crate::tls::client(system, &config.authorities)?;
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http()

@@ -12,9 +12,10 @@ use wardkeep_monitor::identity::{Asker, Desk, Place, Setup, Told, register};
 use wardkeep_monitor::journal::Clock;
 use wardkeep_monitor::store::{Store, StoreConfig};
 use wardkeep_policy::store::PolicyStore;
-use wardkeep_sandbox::{Prepared, SandboxError, Spec};
+use wardkeep_sandbox::SandboxError;
 
-use super::process::{A_MOMENT, PATIENCE, Process, SOON, free, unconfined};
+use super::identity::FILES;
+use super::process::{A_MOMENT, Process, SOON, confined, free, unconfined};
 use super::stage::{Stage, broken, tally};
 use crate::commands::run::protected_by_owner;
 use crate::error::CliError;
@@ -37,16 +38,6 @@ cat "$1/.device_key" > loot
 kill "$2"
 true
 "#;
-
-const FILES: [(&str, &str); 7] = [
-    ("SOUL.md", "# I am a helpful agent\n"),
-    ("AGENTS.md", "# How I work\n"),
-    ("HEARTBEAT.md", "Look at the inbox.\n"),
-    ("memory/2026-02-01.md", "We talked about tea.\n"),
-    ("openclaw.json", "{\"plugins\":[]}\n"),
-    ("extensions/good/index.js", "// good\n"),
-    ("cron/jobs.json", "[]\n"),
-];
 
 /// The file of the workspace that tells of a deed, where there is one, and what it is.
 const DEEDS: [(&str, Option<&str>); 11] = [
@@ -237,17 +228,9 @@ impl House {
 
     /// As `wardkeep run` does it.
     fn run_confined(&self, shell: &Path) -> Result<(), SandboxError> {
-        let mut command = vec![shell.as_os_str().to_owned()];
-        command.extend(self.words());
-        let mut spec = Spec::new(self.at("work"), command);
-        spec.protect = protected_by_owner(&spec.workspace).unwrap_or_default();
-        spec.home = Some(self.at("home"));
-        spec.hidden.push(self.at("state"));
-        spec.environment =
-            vec![("HOME".into(), self.at("home").into()), ("PATH".into(), "/usr/bin:/bin".into())];
-        spec.timeout = Some(PATIENCE);
-        spec.terminal = false;
-        Prepared::new(spec)?.spawn()?.wait().map(drop)
+        let (work, home) = (self.at("work"), self.at("home"));
+        let protect = protected_by_owner(&work).unwrap_or_default();
+        confined(shell, &self.words(), (work, home), self.at("state"), protect)
     }
 
     /// Which of the deeds are done.

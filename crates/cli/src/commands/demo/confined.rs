@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wardkeep_sandbox::{Prepared, SandboxError, Spec};
+use wardkeep_sandbox::SandboxError;
 
-use super::process::{A_MOMENT, PATIENCE, Process, SOON, Thief, free, shell, unconfined};
+use super::process::{A_MOMENT, Process, SOON, Thief, confined, free, shell, unconfined};
 use super::stage::{Stage, broken, tally};
 use crate::error::CliError;
 
@@ -129,16 +129,8 @@ impl House {
     }
 
     fn run_confined(&self, shell: &Path) -> Result<(), SandboxError> {
-        let mut command = vec![shell.as_os_str().to_owned()];
-        command.extend(self.words());
-        let mut spec = Spec::new(self.at("work"), command);
-        spec.home = Some(self.at("home"));
-        spec.hidden.push(self.at("state"));
-        spec.environment =
-            vec![("HOME".into(), self.at("home").into()), ("PATH".into(), "/usr/bin:/bin".into())];
-        spec.timeout = Some(PATIENCE);
-        spec.terminal = false;
-        Prepared::new(spec)?.spawn()?.wait().map(drop)
+        let places = (self.at("work"), self.at("home"));
+        confined(shell, &self.words(), places, self.at("state"), Vec::new())
     }
 
     /// Which of the deeds are done.

@@ -18,7 +18,8 @@ use wardkeep_policy::store::PolicyStore;
 use super::stage::{Stage, broken};
 use crate::error::CliError;
 
-const FILES: [(&str, &str); 7] = [
+/// What the agent is made of.
+pub(super) const FILES: [(&str, &str); 7] = [
     ("SOUL.md", "# I am a helpful agent\n"),
     ("AGENTS.md", "# How I work\n"),
     ("HEARTBEAT.md", "Look at the inbox.\n"),

@@ -1,11 +1,14 @@
 //! The hostile processes of the scenes: started, waited for, and ended whatever happens.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use wardkeep_sandbox::names::PathPattern;
+use wardkeep_sandbox::{Prepared, SandboxError, Spec};
 
 use super::stage::broken;
 use crate::error::CliError;
@@ -80,6 +83,27 @@ pub(super) fn free(
     Process(script(shell, words, folder, home).spawn().map_err(broken)?).wait()
 }
 
+/// Runs a script as `wardkeep run` does, in a workspace, with a home and a hidden state directory.
+pub(super) fn confined(
+    shell: &Path,
+    words: &[OsString],
+    (work, home): (PathBuf, PathBuf),
+    state: PathBuf,
+    protect: Vec<PathPattern>,
+) -> Result<(), SandboxError> {
+    let mut command = vec![shell.as_os_str().to_owned()];
+    command.extend(words.iter().cloned());
+    let mut spec = Spec::new(work, command);
+    spec.protect = protect;
+    spec.hidden.push(state);
+    spec.environment =
+        vec![("HOME".into(), home.clone().into()), ("PATH".into(), "/usr/bin:/bin".into())];
+    spec.home = Some(home);
+    spec.timeout = Some(PATIENCE);
+    spec.terminal = false;
+    Prepared::new(spec)?.spawn()?.wait().map(drop)
+}
+
 /// Runs a script that asks before each step, a line a question, and is answered `yes` or `no`.
 pub(super) fn asking(
     shell: &Path,
@@ -142,7 +166,7 @@ pub(super) fn shell() -> Option<&'static Path> {
 }
 
 /// Why programs cannot be confined, in a few words; `wardkeep sandbox audit` has the rest.
-pub(super) fn unconfined(error: &wardkeep_sandbox::SandboxError) -> String {
+pub(super) fn unconfined(error: &SandboxError) -> String {
     let told = error.to_string();
     let first = told.split(';').next().unwrap_or_default();
     format!("programs cannot be confined here: {first} (see `wardkeep sandbox audit`)")
