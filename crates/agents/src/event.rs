@@ -208,7 +208,8 @@ impl Event {
                 Crossing::Message { text } => Hook::MessageInput { text },
                 Crossing::Reply { text } => Hook::MessageOutput { text },
                 Crossing::Result { text } => {
-                    Hook::ToolResult { tool: tool.to_owned(), call: None, text }
+                    let arguments = self.input.as_ref().map(ToString::to_string);
+                    Hook::ToolResult { tool: tool.to_owned(), call: None, arguments, text }
                 }
                 Crossing::Start { channel, parent } => Hook::SessionStart { channel, parent },
                 Crossing::End { reason } => Hook::SessionEnd { reason },

@@ -292,7 +292,8 @@ pub(crate) fn harmless(text: &str) -> String {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.to_owned();
     }
-    let characters: Vec<char> = text.chars().collect();
+    // A tab parts words, here as everywhere.
+    let characters: Vec<char> = text.replace('\t', " ").chars().collect();
     characters.chunks(PIECE).map(|piece| printable(&piece.iter().collect::<String>())).collect()
 }
 

@@ -175,6 +175,8 @@ checks! {
     SealRoot = "seal-root", Integrity, Strict;
     /// A seal covers more entries than there are: the end was cut off.
     SealTruncated = "seal-truncated", Integrity, Strict;
+    /// The caller named the log's keys, and they have signed nothing of what is here.
+    SealMissing = "seal-missing", Integrity, Strict;
     /// A cosignature of a known witness does not verify.
     WitnessSignature = "witness-signature", Integrity, Strict;
     /// A witness that the caller demands vouches for nothing here.

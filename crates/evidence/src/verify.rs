@@ -163,8 +163,9 @@ impl Run {
         if let Some(manifest) = &manifest {
             self.report.created_at = Some(manifest.created_at.clone());
             let free = [("meta", &manifest.meta), ("extensions", &manifest.extensions)];
+            let free = free.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name);
             self.report.unauthenticated.manifest =
-                free.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name).collect();
+                std::iter::once("created_at").chain(free).collect();
         }
         manifest
     }

@@ -248,6 +248,8 @@ pub struct Contamination {
     pub memory: Vec<Touched>,
     /// Requests that left.
     pub left: Vec<Touched>,
+    /// What was denied or held, and what was withheld with it: none of it happened.
+    pub stopped: Vec<Touched>,
     /// How many of each are not listed.
     pub more: More,
     /// Whether anything is not listed.
@@ -292,6 +294,8 @@ pub struct More {
     pub memory: u64,
     /// Requests.
     pub left: u64,
+    /// Of what was stopped.
+    pub stopped: u64,
 }
 
 fn by_name<S: serde::Serializer>(
@@ -312,10 +316,12 @@ struct Met {
     sessions: BTreeMap<String, u64>,
     files: BTreeMap<String, Subject>,
     left: BTreeMap<String, Subject>,
+    stopped: BTreeMap<String, Subject>,
     // Counted and no longer told apart.
     other_sessions: u64,
     other_files: u64,
     other_left: u64,
+    other_stopped: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -333,6 +339,7 @@ impl Met {
         let mut met = Self::default();
         let mut positions = closure.positions().peekable();
         let first = positions.peek().copied().unwrap_or(0);
+        let withheld = index.withheld(first)?;
         let last = closure.members.words.len() as u64 * 64;
         // Rows are read in order: over gaps by a new question, within a run by one.
         const GAP: u64 = 64;
@@ -340,7 +347,8 @@ impl Met {
         let mut take = |run: (u64, u64)| {
             index.each_line(run.0, run.1.min(last), |position, shape, session, subject| {
                 if position != closure.start && closure.contains(position) {
-                    met.take(position, &shape, session, subject);
+                    let withheld = withheld.contains(&position);
+                    met.take(position, &shape, withheld, session, subject);
                 }
             })
         };
@@ -355,7 +363,14 @@ impl Met {
         Ok(met)
     }
 
-    fn take(&mut self, at: u64, shape: &Shape, session: Option<&str>, subject: Option<&str>) {
+    fn take(
+        &mut self,
+        at: u64,
+        shape: &Shape,
+        withheld: bool,
+        session: Option<&str>,
+        subject: Option<&str>,
+    ) {
         *self.by_type.entry(shape.kind).or_default() += 1;
         if let Some(session) = session.filter(|session| !session.is_empty()) {
             let room = self.sessions.len() < MAX_NAMES;
@@ -368,7 +383,11 @@ impl Met {
             }
         }
         let Some(subject) = subject else { return };
+        let deed = shape.changed_file() || shape.left();
         let (names, other) = match () {
+            () if shape.stopped() || (withheld && deed) => {
+                (&mut self.stopped, &mut self.other_stopped)
+            }
             () if shape.changed_file() => (&mut self.files, &mut self.other_files),
             () if shape.left() => (&mut self.left, &mut self.other_left),
             () => return,
@@ -428,11 +447,13 @@ pub fn contamination(
     let memory = list(memory.map(|(name, at)| (name.clone(), *at)).collect(), &mut more.memory);
     let files = list(met.files.into_iter().collect(), &mut more.files);
     let left = list(met.left.into_iter().collect(), &mut more.left);
+    let stopped = list(met.stopped.into_iter().collect(), &mut more.stopped);
     if wrong > 0 {
         return Err(LookError::Wrong(wrong));
     }
     more.files += met.other_files;
     more.left += met.other_left;
+    more.stopped += met.other_stopped;
     Ok(Contamination {
         source,
         direction: walk.direction,
@@ -443,6 +464,7 @@ pub fn contamination(
         files,
         memory,
         left,
+        stopped,
         truncated: more != More::default(),
         more,
     })
@@ -461,7 +483,7 @@ fn touch(reader: &StoreReader, index: &Index, name: &str, subject: Subject) -> O
     read(reader, location, |line| {
         let facts = Facts::of(&line.record);
         let holds = line.entry.index == subject.first
-            && (facts.shape.changed_file() || facts.shape.left())
+            && (facts.shape.changed_file() || facts.shape.left() || facts.shape.stopped())
             && facts.kept_subject().as_deref() == Some(name);
         holds.then(|| Touched {
             subject: facts.subject.unwrap_or_default().to_owned(),

@@ -58,13 +58,22 @@ pub(super) fn without(
 ) -> Result<Vec<u8>> {
     let root = parse(path, bytes, dialect)?;
     let hooks = root.object_value().and_then(|settings| settings.object_value("hooks"));
+    let mut taken = false;
     for prop in hooks.iter().flat_map(CstObject::properties) {
         let Some(list) = prop.value().and_then(|value| value.as_array()) else { continue };
         let many = list.elements().len();
         take_out(&list, &|text| is_ours(agent, text));
         if many > 0 && list.elements().is_empty() {
             prop.remove();
+            taken = true;
         }
+    }
+    // What held only ours goes with it.
+    if taken
+        && hooks.is_some_and(|hooks| hooks.properties().is_empty())
+        && let Some(prop) = root.object_value().and_then(|settings| settings.get("hooks"))
+    {
+        prop.remove();
     }
     Ok(root.to_string().into_bytes())
 }

@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::ui::Line;
 
-/// Shows what a record has touched: files, memory, requests that left
+/// Shows what a record has touched: files, memory, requests that left, and what was stopped
 ///
 /// Follows the record to everything that came from it, or with --backward to everything that it came
 /// from. What is listed is read from the journal; which record came from which is what the index
@@ -105,6 +105,7 @@ fn show(context: &mut Context, found: &Contamination) {
         ("file", &found.files, found.more.files),
         ("memory", &found.memory, found.more.memory),
         ("left", &found.left, found.more.left),
+        ("stopped", &found.stopped, found.more.stopped),
     ] {
         rows.extend(touched.iter().map(|it| row(label, it)));
         more(&mut rows, left_out);

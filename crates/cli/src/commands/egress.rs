@@ -222,7 +222,10 @@ pub(super) fn greet(context: &mut Context, answer: &EventAnswer) -> Result<(), C
         context.ui.note(message);
     }
     match &answer.stopped {
-        Some(why) => Err(CliError::refused(why.clone(), "see `wardkeep md status`")),
+        Some(why) => Err(CliError::refused(
+            why.clone(),
+            "see `wardkeep md status` and `wardkeep rules list`",
+        )),
         None => Ok(()),
     }
 }

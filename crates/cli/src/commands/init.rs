@@ -190,7 +190,7 @@ fn scripted(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let changes: Vec<plan::Row> =
         rest.items.iter().filter(|item| item.chosen).map(|item| item.row(false)).collect();
     if !changes.is_empty() {
-        context.ui.say("Not done without a terminal or --yes:");
+        context.ui.say("Not done without a terminal or --yes (`wardkeep init --yes` does it):");
         for item in rest.items.iter().filter(|item| item.chosen) {
             context.ui.say(format!("  {}", item.title));
         }

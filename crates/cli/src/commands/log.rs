@@ -4,10 +4,13 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use serde::Serialize;
+use wardkeep_agents::Agent;
 use wardkeep_evidence::canonical::write_compact;
-use wardkeep_evidence::record::{Payload, RecordType};
+use wardkeep_evidence::json::Value;
+use wardkeep_evidence::record::{Payload, Record, RecordType};
 use wardkeep_monitor::index::{Filter, Index, IndexError};
 use wardkeep_monitor::journal::{JournalLine, Position, parse_line, scan};
+use wardkeep_monitor::notices::Notice;
 use wardkeep_monitor::store::StoreReader;
 
 use super::evidence::report::journal_bytes;
@@ -28,7 +31,7 @@ pub(crate) struct Args {
     /// Show this record in full: its id, or at least the first 8 digits of it
     #[arg(conflicts_with_all = ["session", "agent", "kind", "since", "until", "limit"])]
     record: Option<String>,
-    /// Only records of this session
+    /// Only records of this session: AGENT:ID, or the agent's own ID for it
     #[arg(long)]
     session: Option<String>,
     /// Only records of this agent
@@ -73,7 +76,23 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         kind: args.kind,
         ..Filter::default()
     };
-    let (lines, reindexed) = newest(context, &reader, &filter, args.limit)?;
+    let (mut lines, mut reindexed) = newest(context, &reader, &filter, args.limit)?;
+    if let Some(id) = filter.session.as_deref().filter(|id| lines.is_empty() && !id.contains(':')) {
+        // An agent's own name for a session, without the agent's.
+        for agent in Agent::ALL {
+            let session = Some(format!("{agent}:{id}"));
+            let filter = Filter { session, ..filter.clone() };
+            let (more, anew) = newest(context, &reader, &filter, args.limit)?;
+            reindexed |= anew;
+            lines.extend(more);
+            if !lines.is_empty() {
+                break;
+            }
+        }
+    }
+    if lines.is_empty() && filter.session.is_some() {
+        context.ui.hint("a session is named AGENT:ID, as `wardkeep log --json` shows it in full");
+    }
     show(context, &lines);
     let records = lines.iter().map(|line| json(line)).collect();
     Ok(context.done(&Answer { records, reindexed }))
@@ -209,22 +228,64 @@ fn row(line: &JournalLine<'_>) -> [String; 7] {
         record.principal.to_string(),
         cut(&text(record.meta_str("session")), LONGEST_SESSION),
         format!("{:.SHORT_ID$}", record.id),
-        summary(&record.payload),
+        told(line),
     ]
 }
 
+/// What a record tells, on one line: the message of a notification, what was decided about what, or the
+/// content itself.
+pub(super) fn told(line: &JournalLine<'_>) -> String {
+    if let Some(notice) = Notice::of(line) {
+        return harmless(&notice.message);
+    }
+    harmless(&words(&line.record))
+}
+
+/// What a record tells that is no notification.
+fn words(record: &Record<'_>) -> String {
+    /// Hashes are longer.
+    const LONGEST: usize = 60;
+    let Payload::Inline(Value::Object(content)) = &record.payload else {
+        return summary(&record.payload);
+    };
+    let text = |key: &str| content.get(key).and_then(Value::as_str);
+    if text("kind") == Some("decision")
+        && let (Some(act), Some(subject), Some(verdict)) =
+            (text("act"), text("subject"), text("verdict"))
+    {
+        let from = text("place").map(|place| format!(", {place}")).unwrap_or_default();
+        let how = text("how").map(|how| format!(" ({how})")).unwrap_or_default();
+        return format!("{act} {subject}{from}: {verdict}{how}");
+    }
+    let word = |value: &Value<'_>| match value {
+        Value::Bool(said) => Some(said.to_string()),
+        Value::Array(_) | Value::Object(_) | Value::Null => None,
+        other => other
+            .as_str()
+            .map_or_else(|| Some(compact(other)), |text| Some(text.to_owned()))
+            .filter(|text| text.chars().count() <= LONGEST),
+    };
+    let kind = content.get("kind").and_then(word);
+    let members = content.sorted().into_iter().filter(|(key, _)| key != "kind" && key != "v");
+    let told = members.filter_map(|(key, value)| Some(format!("{key} {}", word(value)?)));
+    let told = kind.into_iter().chain(told).collect::<Vec<_>>().join(" · ");
+    if told.is_empty() { summary(&record.payload) } else { told }
+}
+
+fn compact(value: &Value<'_>) -> String {
+    let mut bytes = Vec::new();
+    write_compact(value, &mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// The content on one line, as far as a terminal could need it.
-pub(super) fn summary(payload: &Payload<'_>) -> String {
+fn summary(payload: &Payload<'_>) -> String {
     /// Wider than terminals are.
     const ENOUGH: usize = 1000;
     let text = match payload {
         Payload::Inline(value) => match value.as_str() {
             Some(text) => text.to_owned(),
-            None => {
-                let mut bytes = Vec::new();
-                write_compact(value, &mut bytes);
-                String::from_utf8_lossy(&bytes).into_owned()
-            }
+            None => compact(value),
         },
         Payload::Blob { hash, mime, size } => {
             format!("{size} bytes of {mime}, blob {hash:.SHORT_ID$}")

@@ -139,7 +139,8 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "PATH")]
     mask: Vec<PathBuf>,
     /// A host that it may reach through the proxy, such as example.org, *.example.org, example.org:8443 or
-    /// "GET example.org"; may be given again
+    /// "GET example.org"; may be given again. `localhost:PORT` is a server of this machine: programs then reach it
+    /// by that name, and a server inside by 127.0.0.1
     #[arg(long, value_name = "RULE", value_parser = rule)]
     allow: Vec<Rule>,
     /// A host that it may not reach, whatever else is said; may be given again
@@ -207,7 +208,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     if proxied {
         spec.network = Network::Proxy { port: network::PORT };
-        let own = network::variables();
+        let own = network::variables(&allow);
         spec.environment.retain(|(name, _)| own.iter().all(|(other, _)| other != name));
         spec.environment.extend(own);
     }

@@ -228,7 +228,7 @@ fn next(
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%".contains(&byte);
     match path.starts_with('/') && path.bytes().all(plain) {
         true => path.to_owned(),

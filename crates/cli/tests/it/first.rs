@@ -211,7 +211,7 @@ fn without_a_terminal_hooks_are_left_and_said() {
     let ran = home.run(&FOR_USER);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(home.at("work/LocalGPT.md").exists() && home.at("work/soulguard.json").exists());
-    assert!(ran.stdout.contains("Not done without a terminal or --yes:"), "{ran:?}");
+    assert!(ran.stdout.contains("Not done without a terminal or --yes ("), "{ran:?}");
     assert!(ran.stdout.contains("claude-code asks wardkeep before each call"), "{ran:?}");
     let settings = fs::read_to_string(home.at(".claude/settings.json")).unwrap();
     assert!(!settings.contains("wardkeep"), "{settings}");

@@ -337,6 +337,40 @@ fn a_session_whose_policy_is_broken_does_nothing_where_the_owner_wants_that() {
     assert!(ran.stderr.contains("strict_policy"), "{ran:?}");
 }
 
+#[test]
+fn a_session_that_may_not_begin_does_nothing() {
+    let place = Place::with_key();
+    let start = place.event("SessionStart", json!({"source": "startup"}));
+    let begin = || place.hook(&["claude-code", "SessionStart", "--no-daemon"], &start);
+    let rule = |text: &str| {
+        fs::write(place.scene.at("s/rules.cedar"), text).unwrap();
+        place.scene.expect(0, "s", &["config", "sign", "--yes"]);
+    };
+    // It has begun, and is denied when it begins again (as after a break).
+    assert!(is_leave(&place.shell("ls")));
+    rule(
+        "@id(\"nobody\")\nforbid (principal, action == Action::\"start\", resource == Surface::\"SandboxCompliance\");\n",
+    );
+    let ran = begin();
+    assert!(ran.stdout.contains("\"continue\":false") && ran.stdout.contains("nobody"), "{ran:?}");
+    for _ in 0..2 {
+        let ran = place.shell("ls");
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.stderr.contains("may not begin") && ran.stderr.contains("nobody"), "{ran:?}");
+    }
+    // One that never began.
+    let event =
+        json!({"session_id": "other", "tool_name": "Bash", "tool_input": {"command": "ls"}});
+    let event = place.event("PreToolUse", event);
+    let ran = place.hook(&["claude-code", "PreToolUse", "--no-daemon"], &event);
+    assert!(ran.code == 2 && ran.stderr.contains("nobody"), "{ran:?}");
+    // The owner thinks better of it.
+    rule(
+        "@id(\"nobody\")\nforbid (principal, action == Action::\"start\", resource == Surface::\"SandboxCompliance\") when { context.subject == \"other\" };\n",
+    );
+    assert_eq!(place.shell("ls").code, 0);
+}
+
 /// The id that a held call is approved by.
 fn held(ran: &Ran) -> String {
     assert_eq!(ran.code, 2, "{ran:?}");

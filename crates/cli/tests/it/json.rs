@@ -32,7 +32,7 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     (
         "config show",
         &["--state-dir", "policed"],
-        "changes counter disable_policy disable_suffix files signed_at state strict_policy warnings",
+        "changes counter disable_policy disable_suffix files settings signed_at state strict_policy warnings",
     ),
     ("config sign", &["--yes", "--state-dir", "policed"], "files record"),
     (
@@ -188,7 +188,7 @@ const TABLE: &[(&str, &[&str], &str)] = &[
         "contamination",
         &["PROVED", "--state-dir", "state"],
         "by_type direct direction files graph left memory more records reindexed sessions source \
-         truncated",
+         stopped truncated",
     ),
     ("notifications", &["--state-dir", "state"], "acknowledged more notices record reindexed"),
     (

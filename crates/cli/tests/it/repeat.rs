@@ -71,7 +71,7 @@ fn adding_twice() {
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.starts_with("error: an equal record "), "{ran:?}");
     let verified = succeed(at, &["aegx", "verify", "b"]);
-    assert!(verified.contains("  records  2, "), "{verified}");
+    assert!(verified.contains("  records      2, "), "{verified}");
 }
 
 #[test]

@@ -46,9 +46,9 @@ fn verify_says_how_far_seals_and_witnesses_reach() {
     let at = folder.path();
     let witness = seal(&at.join("b"), 1);
     let alone = succeed(at, &["aegx", "verify", "b"]);
-    assert!(alone.contains("\n  signed    1 of 2 entries, 1 not yet\n"), "{alone}");
-    assert!(alone.contains("\n  log keys  by keys that came with the bundle"), "{alone}");
-    assert!(alone.contains("\n  witness   none asked for"), "{alone}");
+    assert!(alone.contains("\n  signed       1 of 2 entries, 1 not yet\n"), "{alone}");
+    assert!(alone.contains("\n  log keys     by keys that came with the bundle"), "{alone}");
+    assert!(alone.contains("\n  witness      none asked for"), "{alone}");
     assert!(!alone.contains("vouches"), "{alone}");
 
     fs::copy(at.join("b/seals/log.pub"), at.join("log.pub")).unwrap();
@@ -82,4 +82,18 @@ fn seals_taken_away_do_not_pass_for_the_log_that_was_named() {
     let ran = run(at, &["aegx", "verify", "b", "--log", "log.pub"]);
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("seal-origin"), "{ran:?}");
+}
+
+#[test]
+fn a_log_that_was_named_and_has_sealed_nothing_does_not_vouch() {
+    let folder = folder_with_bundle();
+    let at = folder.path();
+    seal(&at.join("b"), 0);
+    fs::copy(at.join("b/seals/log.pub"), at.join("log.pub")).unwrap();
+    let ran = run(at, &["aegx", "verify", "b", "--log", "log.pub"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("seal-missing"), "{ran:?}");
+    // Without a name nothing was asked for, and it says how far the seals reach.
+    let unnamed = succeed(at, &["aegx", "verify", "b"]);
+    assert!(unnamed.contains("0 of 2 entries, 2 not yet"), "{unnamed}");
 }

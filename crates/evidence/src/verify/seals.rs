@@ -57,6 +57,16 @@ fn demand(demanded: &[String], reached: &[WitnessReach], findings: &mut Findings
     }
 }
 
+/// A finding where the caller named the log, and nothing of what is here is known to be of it.
+fn demand_signed(report: &SealReport, entries: u64, signed: u64, findings: &mut Findings) {
+    if report.pinned && entries > 0 && signed == 0 {
+        let place = Place::file(format!("{SEALS}/{CHECKPOINTS}"));
+        let expected = format!("a seal of {} over entries that are here", report.origin);
+        let found = format!("none: {entries} entries that no seal covers");
+        findings.push(Mode::Strict, Finding::new(Check::SealMissing, place, expected, found));
+    }
+}
+
 /// How far seals and witnesses reach.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct SealReport {
@@ -463,7 +473,11 @@ impl Sealed {
     ) -> (Option<SealReport>, Option<PartReport>) {
         findings.append(std::mem::take(&mut self.findings));
         let Some(part) = self.part else {
-            return (self.check.map(|check| check.finish(entries, findings)), None);
+            let report = self.check.map(|check| check.finish(entries, findings));
+            if let Some(report) = &report {
+                demand_signed(report, entries, report.signed_to, findings);
+            }
+            return (report, None);
         };
         if let Some(check) = &mut self.check {
             check.confirm_by_seals(findings);
@@ -493,6 +507,9 @@ impl Sealed {
             let (signed_to, _) = head.unwrap_or((0, merkle::empty_root()));
             SealReport { signed_to, unsealed, ..check.report }
         });
+        if let Some(seals) = &seals {
+            demand_signed(seals, records, proven, findings);
+        }
         (seals, Some(report))
     }
 }

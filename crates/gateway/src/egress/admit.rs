@@ -21,7 +21,32 @@ pub(super) struct Shared {
     pub(super) decider: SharedDecider,
     pub(super) budgets: Budgets,
     asked: Asked,
+    screened: Screened,
     outcomes: UnboundedSender<Told>,
+}
+
+/// Hosts that the owner's lists had nothing against a moment ago.
+#[derive(Debug, Default)]
+struct Screened(Mutex<HashMap<Target, Instant>>);
+
+impl Screened {
+    /// How long an answer holds.
+    const HOLDS: Duration = Duration::from_secs(2);
+
+    fn knows(&self, target: &Target) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(target).is_some_and(|at| at.elapsed() < Self::HOLDS)
+    }
+
+    fn add(&self, target: &Target) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= ANSWERS {
+            known.retain(|_, at| at.elapsed() < Self::HOLDS);
+        }
+        if known.len() < ANSWERS {
+            known.insert(target.clone(), Instant::now());
+        }
+    }
 }
 
 /// An outcome on its way to the decider.
@@ -77,7 +102,8 @@ impl Shared {
         decider: SharedDecider,
         outcomes: UnboundedSender<Told>,
     ) -> Self {
-        Self { config, decider, budgets: Budgets::default(), asked: Asked::default(), outcomes }
+        let (budgets, asked, screened) = Default::default();
+        Self { config, decider, budgets, asked, screened, outcomes }
     }
 
     /// What the rules and the owner say. `method` is left out where it is not known yet.
@@ -198,10 +224,13 @@ impl Shared {
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
-                if matches!(standing, Standing::Open)
-                    && let Some(denial) = self.decider.screen(request).await
-                {
-                    return Err(denial);
+                // A lookup tells the name to others: what the owner blocks is not looked up,
+                // whoever else allows it. An answer holds for a moment, as addresses do.
+                if !matches!(standing, Standing::Owner) && !self.screened.knows(target) {
+                    if let Some(denial) = self.decider.screen(request).await {
+                        return Err(denial);
+                    }
+                    self.screened.add(target);
                 }
                 let found =
                     timeout(self.config.limits.lookup, self.config.resolver.lookup(name)).await;

@@ -55,12 +55,8 @@ impl Decider for Monitored {
                     Decision { verdict: Verdict::Allow { upload: None }, record }
                 }
                 Ok(answer) => {
-                    let reason = match answer.suggestion {
-                        Some(suggestion) => format!("{} ({suggestion})", answer.reason),
-                        None => answer.reason,
-                    };
-                    let denial = Denial { rule: answer.rule.into(), reason };
-                    Decision { verdict: Verdict::Deny(denial), record: answer.record }
+                    let record = answer.record.clone();
+                    Decision { verdict: Verdict::Deny(denial(answer)), record }
                 }
                 Err(why) => {
                     let denial = Denial::new("egress-internal", why);
@@ -110,11 +106,20 @@ impl Decider for Monitored {
             };
             match self.ask(asked).await {
                 Ok(EgressAnswer { allowed: true, .. }) => None,
-                Ok(answer) => Some(Denial { rule: answer.rule.into(), reason: answer.reason }),
+                Ok(answer) => Some(denial(answer)),
                 Err(why) => Some(Denial::new("egress-internal", why)),
             }
         })
     }
+}
+
+/// What the monitor says against it, and what to do about it.
+fn denial(answer: EgressAnswer) -> Denial {
+    let reason = match answer.suggestion {
+        Some(next) => format!("{}; next: {next}", answer.reason.trim_end_matches('.')),
+        None => answer.reason,
+    };
+    Denial { rule: answer.rule.into(), reason }
 }
 
 fn refused(denial: &Denial) -> Refused {

@@ -145,6 +145,15 @@ impl Rule {
         Self { hosts, ports, methods: Vec::new(), at: None, text: format!("={target}") }
     }
 
+    /// Whether it names a host that is this machine to whoever asks for it: `localhost`, or a loopback
+    /// address.
+    #[must_use]
+    pub fn names_loopback(&self, host: &str) -> bool {
+        let address = host.parse::<IpAddr>().ok();
+        let host = address.map_or_else(|| Host::Name(host.to_owned()), Host::Address);
+        self.hosts != Hosts::Every && self.names(&host)
+    }
+
     fn names(&self, host: &Host) -> bool {
         match (&self.hosts, host) {
             (Hosts::Every, Host::Name(_)) => true,

@@ -149,7 +149,7 @@ fn long_bodies_are_bounded_together() {
     let (first, rest) = request.split_at(request.len() - 1000);
     let mut half = proxy.send(first);
     // Once the first one is there, there is no room for a second.
-    let refused = (0..200).any(|_| {
+    let refused = (0..2000).any(|_| {
         let got = proxy.post("/v1/messages", &long);
         std::thread::sleep(Duration::from_millis(10));
         got.head.starts_with("HTTP/1.1 503")

@@ -328,6 +328,25 @@ impl Index {
         self.collect(&mut statement, params![signed(child), limit], edge)
     }
 
+    /// Positions from `first` on of what was allowed and did not happen, because something else that
+    /// belonged to it was not allowed.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub(crate) fn withheld(
+        &self,
+        first: u64,
+    ) -> Result<std::collections::HashSet<u64>, IndexError> {
+        let (mask, said) = Shape::said_bits(Said::Withheld);
+        let mut statement = self.ask(
+            "SELECT DISTINCT edges.parent FROM lines JOIN edges ON edges.child = lines.idx
+             WHERE lines.idx > ?1 AND lines.shape & ?2 = ?3 AND edges.parent >= ?1",
+        )?;
+        let values = params![signed(first), mask, said];
+        let found = self.collect(&mut statement, values, |row| row.get(0).map(unsigned))?;
+        Ok(found.into_iter().collect())
+    }
+
     /// Hands every edge to a child behind `first` to `each`, by child: child, parent, ambient. Going
     /// `back`, every edge to `first` and to children before it, the last child first.
     ///

@@ -130,6 +130,13 @@ impl Shape {
         self.kind == RecordType::NetworkRequest && self.happened()
     }
 
+    /// Whether it is an action that was denied, or waits for the owner.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.said == Some(Said::Decision)
+            && matches!(self.verdict, Some(Verdict::Deny | Verdict::Ask))
+    }
+
     fn happened(&self) -> bool {
         !matches!(self.verdict, Some(Verdict::Deny | Verdict::Ask | Verdict::Stage))
     }

@@ -89,5 +89,7 @@ words! {
         Warning = "warning",
         /// Files were kept before an agent's tool changed them.
         Undo = "undo",
+        /// Parts of an action that were allowed by themselves and did not happen: another part was not.
+        Withheld = "withheld",
     }
 }

@@ -21,8 +21,8 @@ use crate::store::StoreReader;
 
 /// Notifications that a session is told of at its beginning.
 const TOLD: usize = 5;
-/// How a proxy of wardkeep's own says that it begins.
-const PROXY: &str = "egress";
+/// How proxies of wardkeep's own say that they begin.
+const PROXIES: [&str; 2] = ["egress", "model-proxy"];
 /// Notifications that those are picked from.
 const LOOKED_AT: u32 = 64;
 /// `write_blocked` entries of one session; what follows is in the journal alone.
@@ -39,6 +39,8 @@ pub struct Begun {
     pub outcome: Outcome,
     /// Whether it must not go on: `strict_policy` is on and the policy is not valid.
     pub aborted: bool,
+    /// Why it has not begun: a rule of the owner's denies it, or waits for the owner.
+    pub refused: Option<String>,
     /// What the owner must be told.
     pub warnings: Vec<String>,
     /// What ends each model call of the session, where there may be a session.
@@ -86,7 +88,7 @@ impl Monitor {
         ];
         let mut sandbox = (None, false);
         // A proxy of wardkeep's own is no agent that something has to confine.
-        let confines = channel != PROXY;
+        let confines = !PROXIES.contains(&channel);
         if let Some(around) = self.look_around(who.agent, whose).filter(|_| confines) {
             sandbox = (Some(around.compliance), around.told);
             more.push(("audit", around.value));
@@ -95,11 +97,16 @@ impl Monitor {
         let outcome = self.start_with(who, channel, parent, sandbox, more)?;
         let session = self.session(who.session)?;
         let mut session = held(&session);
-        session.begun = Some(aborted);
+        // Until one of its events may begin it, none is answered.
+        let refused = refusal(&outcome);
+        session.begun = refused.is_none().then_some(aborted);
         session.told = held(&self.raised).next;
         drop(session);
-        warnings.extend(self.unseen());
-        Ok(Begun { outcome, aborted, warnings, block })
+        // Whoever starts a proxy has the notifications at hand; an agent's user has not.
+        let told = if confines { usize::MAX } else { 1 };
+        warnings.extend(self.unseen().into_iter().take(told));
+        let block = block.filter(|_| refused.is_none());
+        Ok(Begun { outcome, aborted, refused, warnings, block })
     }
 
     /// A session ends.
@@ -258,6 +265,24 @@ impl Monitor {
             lines.insert(0, format!("{count} notifications wait: see `wardkeep notifications`"));
         }
         lines
+    }
+}
+
+/// Why a session may not begin, if it may not.
+fn refusal(outcome: &Outcome) -> Option<String> {
+    let reason = outcome.reason.trim_end_matches('.');
+    match outcome.verdict {
+        Verdict::Allow => None,
+        Verdict::Ask => Some(format!(
+            "this session may not begin before the owner approves it: {reason} (rule {}; \
+             `wardkeep approvals approve {:.12}`)",
+            outcome.rule,
+            outcome.record.to_string()
+        )),
+        _ => Some(format!(
+            "this session may not begin, so that nothing is done in it: {reason} (rule {})",
+            outcome.rule
+        )),
     }
 }
 

@@ -8,6 +8,7 @@ use wardkeep_evidence::record::RecordType;
 use wardkeep_guard::action::Action;
 use wardkeep_guard::facts::{FileFacts, Protection, Sensitivity};
 use wardkeep_guard::surface::{Act, Surface};
+use wardkeep_guard::verdict::Verdict;
 use wardkeep_policy::protect::{
     Class, CommandJudgement, Hit, Identity, Level, Operation, Surroundings, Touch, fold_name,
     glob_matches, judge_command,
@@ -92,6 +93,9 @@ impl Monitor {
             let key = format!("shell:{name}");
             outcomes.push(self.on_control_plane_change(who, &key, &value)?);
         }
+        // The call itself stands first, and is a question.
+        let parts = outcomes.iter().skip(1).map(|one| (one.verdict == Verdict::Allow, one.record));
+        self.withheld(who, outcomes.iter().all(|one| one.verdict == Verdict::Allow), parts)?;
         Ok(outcomes)
     }
 
@@ -114,7 +118,9 @@ impl Monitor {
         if !warnings.is_empty() {
             crossing.more.push(("warnings", Value::Array(warnings)));
         }
-        self.cross(crossing)
+        let outcome = self.cross(crossing)?;
+        self.called_for(who, command.tool, command.arguments, &outcome)?;
+        Ok(outcome)
     }
 
     /// What the protected set forbids.

@@ -198,18 +198,28 @@ impl Monitor {
     fn screen(&self, who: &Who<'_>, url: &str, method: &str) -> EgressAnswer {
         let facts = network::facts_of(url, method, 0, &self.settings().egress);
         let owner = matches!(who.principal, Principal::User | Principal::Sys);
-        let denied = !facts.resolved
-            || facts.blocked
-            || !facts.allowed && (facts.listed || facts.metadata || !owner);
-        let (rule, reason) = match denied {
-            true => ("egress-screen", "the owner's lists do not allow this host"),
-            false => ("egress-screen", "nothing speaks against looking it up"),
+        let denied = match () {
+            () if !facts.resolved => {
+                Some(("net-deny-unparsed", "it cannot be told where it leads"))
+            }
+            () if facts.blocked => Some(("net-deny-blocked", "the owner blocks this host")),
+            () if facts.allowed => None,
+            () if facts.listed => Some((
+                "net-deny-not-allowed",
+                "this host is not on the owner's list of allowed ones",
+            )),
+            () if facts.metadata || !owner => {
+                Some(("egress-screen", "the owner's lists do not allow this host"))
+            }
+            () => None,
         };
+        let (rule, reason) = denied.unwrap_or(("egress-screen", "it may be looked up"));
         EgressAnswer {
-            allowed: !denied,
+            allowed: denied.is_none(),
             rule: rule.to_owned(),
             reason: reason.to_owned(),
-            suggestion: None,
+            suggestion: denied
+                .map(|(rule, _)| super::pipeline::network_suggestion(rule).to_owned()),
             record: None,
             pending: false,
         }

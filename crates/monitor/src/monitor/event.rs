@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use wardkeep_evidence::hash::RecordId;
 use wardkeep_guard::verdict::Verdict;
 use wardkeep_policy::audit::Source;
 
@@ -82,6 +83,9 @@ impl Monitor {
             said.answers.clear();
         }
         drop(beginning);
+        if said.stopped.is_some() {
+            return Ok(said);
+        }
         for part in &body.parts {
             self.part(&who, part, whose, &mut said)?;
             let denied = said.answers.last().is_some_and(|one| one.verdict == "deny");
@@ -90,6 +94,17 @@ impl Monitor {
             }
         }
         self.keep_for_undo(&who, &body.parts, &said.answers)?;
+        let allowed = |one: &AnswerBody| one.verdict == Verdict::Allow.as_str();
+        let parts = said
+            .answers
+            .iter()
+            .map(|one| (allowed(one), RecordId::from_hex(&one.record).unwrap_or(RecordId::ZERO)));
+        // A file tool that is sent to the staging folder, or a result that is shortened, happens.
+        let stopped = |one: &AnswerBody| {
+            [Verdict::Deny, Verdict::Ask].iter().any(|verdict| one.verdict == verdict.as_str())
+        };
+        let acting = Who::new(&who.agent, &who.session, &who.workspace, who.principal()?);
+        self.withheld(&acting, !said.answers.iter().any(stopped), parts)?;
         if self.begun(&who.session)? == Some(true) {
             said.stopped = Some(
                 "the owner's policy is not valid and strict_policy is on: nothing is done in this \
@@ -126,6 +141,7 @@ impl Monitor {
             let begun = self.begin(&acting, channel, parent.as_deref(), source, whose)?;
             said.messages.extend(begun.warnings);
             said.block = begun.block;
+            said.stopped = begun.refused;
             said.answers.push(answer(begun.outcome));
             return Ok(());
         }

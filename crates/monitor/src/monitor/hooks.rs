@@ -12,6 +12,7 @@ use wardkeep_guard::network;
 use wardkeep_guard::proxy;
 use wardkeep_guard::surface::{Act, Surface, is_untrusted};
 use wardkeep_guard::taint::Taint;
+use wardkeep_guard::verdict::Verdict;
 
 use super::content::shortened;
 use super::past::Past;
@@ -129,7 +130,24 @@ impl Monitor {
     pub fn on_tool_call(&self, who: &Who<'_>, tool: &str, arguments: &str) -> Result<Outcome> {
         let mut action = Action::new(who.principal, Surface::ConversationIO, Act::Call, tool);
         action.content = Some(arguments);
-        self.cross(Crossing::new(who, RecordType::ToolCall, action))
+        let outcome = self.cross(Crossing::new(who, RecordType::ToolCall, action))?;
+        self.called_for(who, tool, arguments, &outcome)?;
+        Ok(outcome)
+    }
+
+    /// A call that is allowed is remembered: its result comes from it.
+    pub(super) fn called_for(
+        &self,
+        who: &Who<'_>,
+        tool: &str,
+        arguments: &str,
+        outcome: &Outcome,
+    ) -> Result<()> {
+        if outcome.verdict == Verdict::Allow {
+            let given = sha256(arguments.as_bytes());
+            held(&*self.session(who.session)?).calls_tool(tool, &given, outcome.record);
+        }
+        Ok(())
     }
 
     /// A tool gives something back. `call` is the record of the call, where it is known; the
@@ -147,6 +165,25 @@ impl Monitor {
         self.tool_result(who, tool, call, text, None)
     }
 
+    /// As [`Monitor::on_tool_result`]; the call is found by what the tool was given.
+    pub(super) fn result_of(
+        &self,
+        who: &Who<'_>,
+        tool: &str,
+        call: Option<RecordId>,
+        arguments: Option<&str>,
+        text: &str,
+    ) -> Result<Outcome> {
+        let Some(arguments) = arguments else { return self.on_tool_result(who, tool, call, text) };
+        let given = sha256(arguments.as_bytes());
+        let call = held(&*self.session(who.session)?).call_of(tool, &given);
+        let mut crossing = self.result_crossing(who, tool, call, text)?;
+        if let Some(place) = place_in(arguments) {
+            crossing.more.push(("place", Value::from(shortened(&place))));
+        }
+        self.cross(crossing)
+    }
+
     pub(super) fn tool_result(
         &self,
         who: &Who<'_>,
@@ -155,18 +192,29 @@ impl Monitor {
         text: &str,
         taker: Option<Taker<'_>>,
     ) -> Result<Outcome> {
+        let mut crossing = self.result_crossing(who, tool, call, text)?;
+        crossing.taker = taker;
+        self.cross(crossing)
+    }
+
+    fn result_crossing<'a>(
+        &self,
+        who: &'a Who<'a>,
+        tool: &'a str,
+        call: Option<RecordId>,
+        text: &'a str,
+    ) -> Result<Crossing<'a>> {
         let mut action = Action::new(who.principal, Surface::ConversationIO, Act::Return, tool);
         action.content = Some(text);
         let mut crossing = Crossing::new(who, RecordType::ToolResult, action);
         crossing.enters = true;
-        crossing.taker = taker;
         crossing.parents.extend(call);
         let (children, last) = self.hear_of_children(who.session)?;
         if !children.is_empty() {
             crossing.more.push(("inherits", Value::Array(children)));
             crossing.parents.extend(last);
         }
-        self.cross(crossing)
+        Ok(crossing)
     }
 
     /// Someone wants to change what steers the agent: a setting, a tool, a schedule.
@@ -539,6 +587,22 @@ impl Monitor {
         }
         Ok(subject)
     }
+}
+
+/// Where a tool was sent, by what it was given: an address or a file, and nothing that may hold a
+/// secret by its nature.
+fn place_in(arguments: &str) -> Option<String> {
+    const NAMES: [&str; 5] = ["url", "file_path", "path", "notebook_path", "filePath"];
+    let given: serde_json::Value = serde_json::from_str(arguments).ok()?;
+    let place = NAMES.iter().find_map(|name| given.get(name)?.as_str())?;
+    // Who asks is not part of where.
+    let end = place.find(['?', '#']).filter(|_| place.contains("://")).unwrap_or(place.len());
+    let place = &place[..end];
+    let host = place.find("://").map_or(0, |at| at + 3);
+    let path = place[host..].find('/').map_or(place.len(), |at| host + at);
+    let host = place[host..path].rfind('@').map_or(host, |at| host + at + 1);
+    let scheme = place.find("://").map_or("", |at| &place[..at + 3]);
+    Some(format!("{scheme}{}", &place[host..]))
 }
 
 pub(super) fn file_action<'a>(who: &Who<'_>, subject: &'a Subject, deed: Deed) -> Action<'a> {

@@ -175,6 +175,9 @@ impl Monitor {
                 }
                 let mut answer = ModelAnswer::default();
                 self.model_begin(&who, *begin, parent.as_deref(), whose, &mut answer)?;
+                if answer.denied.is_some() {
+                    return Ok(answer);
+                }
                 if self.begun(who.session)? == Some(true) {
                     answer.denied = Some(Refused {
                         rule: "model-no-policy".to_owned(),
@@ -215,13 +218,16 @@ impl Monitor {
         whose: Surroundings,
         answer: &mut ModelAnswer,
     ) -> Result<()> {
-        if !begin {
+        // One that a rule kept from beginning has not begun, whatever the proxy remembers.
+        if !begin && self.begun(who.session)?.is_some() {
             return Ok(());
         }
         let _beginning = held(&self.beginning);
         let begun = self.begin(who, "model-proxy", parent, Source::SessionStart, whose)?;
         answer.block = begun.block;
         answer.messages = begun.warnings;
+        answer.denied =
+            begun.refused.map(|reason| Refused { rule: begun.outcome.rule.clone(), reason });
         Ok(())
     }
 

@@ -103,6 +103,9 @@ pub enum Hook {
         /// The record of the call.
         #[serde(default)]
         call: Option<String>,
+        /// What the tool was given, by which its call is found where no record is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
         /// What it gave.
         text: String,
     },
@@ -296,9 +299,10 @@ impl Monitor {
             Hook::Unprotected { agent, what, mend } => {
                 self.on_unprotected(&who, agent, what, mend)?
             }
-            Hook::ToolResult { tool, call, text } => {
+            Hook::ToolResult { tool, call, arguments, text } => {
                 let call = call.as_ref().map(id).transpose()?;
-                self.on_tool_result(&who, tool, call, text)?
+                let given = arguments.as_deref().filter(|_| call.is_none());
+                self.result_of(&who, tool, call, given, text)?
             }
             Hook::ControlPlaneChange { key, detail } => {
                 self.on_control_plane_change(&who, key, detail)?

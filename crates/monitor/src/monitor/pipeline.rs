@@ -6,6 +6,7 @@ use std::sync::MutexGuard;
 
 use wardkeep_detect::finding::{Scan, Verdict as ScanVerdict};
 use wardkeep_detect::leak::OutputGuard;
+use wardkeep_detect::urls::{Host, find_urls};
 use wardkeep_evidence::hash::{RecordId, sha256};
 use wardkeep_evidence::json::Value;
 use wardkeep_evidence::record::{Principal, RecordType};
@@ -35,6 +36,12 @@ use crate::store::{Event, Store, StoreError};
 pub(super) const KEPT: usize = 1 << 20;
 /// Parents that a record names beside the session's context.
 const PARENTS: usize = 32;
+/// Methods that carry nothing out but an address.
+const READING: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+/// Hosts that a record of an attack names.
+const HOSTS: usize = 64;
+/// Parts of one action that a record names as withheld.
+const WITHHELD: usize = 64;
 
 /// A crossing on its way through.
 pub(super) struct Crossing<'a> {
@@ -229,6 +236,16 @@ impl Monitor {
         if enters && !matches!(crossing.shown, Shown::Nothing) {
             crossing.more.push(("shown", Value::from(!missed)));
         }
+        let hosts = match crossing.action.content {
+            Some(text) if enters && decision.taint.contains(Taint::INJECTION_SUSPECT) => {
+                hosts_in(text)
+            }
+            _ => Vec::new(),
+        };
+        if !hosts.is_empty() {
+            let hosts = hosts.iter().map(|host| Value::from(host.clone())).collect();
+            crossing.more.push(("hosts", Value::Array(hosts)));
+        }
         if !crossing.how.is_empty() {
             crossing.more.push(("how", Value::from(shortened(&crossing.how))));
         }
@@ -273,6 +290,7 @@ impl Monitor {
         if enters && let Some(session) = held_session.as_deref_mut() {
             let hashes = sketch.as_ref().map_or(0, Sketch::len);
             session.entered(record, decision.taint, sketch);
+            hosts.iter().for_each(|host| session.names_host(record, host));
             if missed {
                 session.missed(decision.taint);
             }
@@ -343,6 +361,16 @@ impl Monitor {
                 | Act::Install
                 | Act::Reply
         );
+        // A few words are nobody's in particular; where they lead may be someone's.
+        if let Some(network) = &crossing.action.network
+            && (network.payload > 0 || !READING.contains(&network.method.as_str()))
+            && let Some(record) = session.named_by(&network.host)
+        {
+            direct |= Taint::INJECTION_SUSPECT;
+            if parents.len() < PARENTS && !parents.contains(&record) {
+                parents.push(record);
+            }
+        }
         // What cannot be read may repeat anything.
         if acts && matches!(crossing.shown, Shown::Unread) {
             direct |= session.ambient;
@@ -574,6 +602,38 @@ impl Monitor {
         Ok(Alert { record: Some(record), name, severity, message })
     }
 
+    /// What is not allowed as a whole does not happen in parts: those that were allowed by
+    /// themselves, and are recorded so, are named in a record that says that they did not happen.
+    pub(super) fn withheld(
+        &self,
+        who: &Who<'_>,
+        happens: bool,
+        parts: impl Iterator<Item = (bool, RecordId)>,
+    ) -> Result<()> {
+        if happens {
+            return Ok(());
+        }
+        let parts = parts.filter(|(allowed, record)| *allowed && *record != RecordId::ZERO);
+        let parts: Vec<RecordId> = parts.map(|(_, record)| record).take(WITHHELD).collect();
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let content = Value::from([
+            ("kind", Value::from("withheld")),
+            ("v", Value::from(1u64)),
+            ("count", Value::from(parts.len() as u64)),
+            ("reason", Value::from("Another part of the same action was not allowed.")),
+        ]);
+        let workspace = who.workspace.to_string_lossy();
+        let mut event = Event::new(RecordType::GuardDecision, Principal::Sys, content);
+        event.agent = who.agent;
+        event.session = who.session;
+        event.workspace = &workspace;
+        event.parents = parts;
+        self.store.append(event)?;
+        Ok(())
+    }
+
     /// Writes one of the monitor's own acts down.
     pub(super) fn note(
         &self,
@@ -637,6 +697,37 @@ fn redacted(crossing: &Crossing<'_>, scan: Option<&Scan>, guard: &OutputGuard) -
 }
 
 /// What to do next.
+/// The hosts that a text names.
+fn hosts_in(text: &str) -> Vec<String> {
+    let mut hosts: Vec<String> = Vec::new();
+    for found in find_urls(text) {
+        let host = match found.url.host {
+            Host::Domain { ascii, .. } => ascii,
+            Host::Ipv4(address) => address.to_string(),
+            Host::Ipv6(address) => address.to_string(),
+            Host::None => continue,
+        };
+        if hosts.len() < HOSTS && host.len() < 256 && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
+}
+
+/// What the owner can do about a request that did not leave.
+pub(super) fn network_suggestion(rule: &str) -> &'static str {
+    match rule {
+        "net-deny-blocked" => {
+            "take the host off `blocked_domains` in config.toml and sign it (`wardkeep config sign`), if \
+             it is meant"
+        }
+        _ => {
+            "add the host to `allowed_domains` in config.toml and sign it (`wardkeep config sign`), if it \
+             is meant"
+        }
+    }
+}
+
 fn suggestion(decision: &Decision, crossing: &Crossing<'_>) -> Option<String> {
     if matches!(decision.verdict, Verdict::Deny | Verdict::Stage)
         && let Some(denial) = crossing.file.and_then(|file| file.denial.as_ref())
@@ -657,9 +748,7 @@ fn suggestion(decision: &Decision, crossing: &Crossing<'_>) -> Option<String> {
         (Verdict::Deny, "cpi-deny-tainted" | "skill-deny-tainted") => {
             "let the owner make this change; the session has read something that wants it made"
         }
-        (Verdict::Deny, rule) if rule.starts_with("net-") => {
-            "add the host to `allowed_domains` in config.toml and sign it, if it is meant"
-        }
+        (Verdict::Deny, rule) if rule.starts_with("net-") => network_suggestion(rule),
         (Verdict::Deny, rule) if rule.starts_with("fs-") => {
             "let the owner read it, or allow the file in config.toml and sign it"
         }

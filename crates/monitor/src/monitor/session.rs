@@ -2,7 +2,7 @@
 //!
 //! All of it is told by the session's records, so that it is found again after a restart.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +15,7 @@ use wardkeep_evidence::record::{Payload, Principal, Record, RecordType};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_guard::conversation::{Conversation, Signal};
 use wardkeep_guard::overlap::{Sketch, Sketches};
+use wardkeep_guard::surface::{Act, Surface};
 use wardkeep_guard::taint::Taint;
 
 use super::flood::Flood;
@@ -41,6 +42,11 @@ const KEPT: usize = 4096;
 const OF_SESSION: usize = 1 << 20;
 /// Seconds after which denials may call for a way back again.
 const CALL_SECONDS: u64 = 120;
+
+/// Hosts of attacks that a session keeps.
+const HOSTS: usize = 1024;
+/// Calls of tools whose results may still come.
+const CALLS: usize = 64;
 
 /// A scan that found nothing.
 const NOTHING: Scan = Scan { verdict: ScanVerdict::Clean, score: 0.0, findings: Vec::new() };
@@ -82,6 +88,10 @@ pub(super) struct Session {
     pub(super) blocked: u32,
     /// What it was told is wrong with agents' hooks.
     pub(super) unprotected: Vec<String>,
+    // Hosts that something named which looked like an attack.
+    hosts: Vec<(RecordId, String)>,
+    // The newest calls of tools: the tool, what it was given, the record.
+    called_for: VecDeque<(String, [u8; 32], RecordId)>,
     /// Up to which alert of this process it was told.
     pub(super) told: u64,
     // When denials last called for a way back, and whether for one by itself.
@@ -113,6 +123,8 @@ impl Session {
             begun: None,
             blocked: 0,
             unprotected: Vec::new(),
+            hosts: Vec::new(),
+            called_for: VecDeque::new(),
             told: 0,
             called: HashMap::new(),
             profile: None,
@@ -313,6 +325,7 @@ impl Session {
         news.ambient = self.ambient;
         news.suspect = self.suspect;
         news.unknown = self.unrecognised();
+        news.hosts.clone_from(&self.hosts);
         for (record, taint, sketch) in more {
             news.keep(*record, *taint, Arc::clone(sketch));
         }
@@ -339,6 +352,9 @@ impl Session {
         for workspace in &other.workspaces {
             self.works_in(workspace);
         }
+        for (record, host) in &other.hosts {
+            self.names_host(*record, host);
+        }
         let known: HashSet<RecordId> = self.seen.iter().map(|(record, ..)| *record).collect();
         for (record, taint, sketch) in &other.seen {
             if known.contains(record) {
@@ -346,6 +362,32 @@ impl Session {
             }
             self.keep(*record, *taint, Arc::clone(sketch));
         }
+    }
+
+    /// Something that looked like an attack names a host.
+    pub(super) fn names_host(&mut self, record: RecordId, host: &str) {
+        if self.hosts.len() < HOSTS && !self.hosts.iter().any(|(_, known)| known == host) {
+            self.hosts.push((record, host.to_owned()));
+        }
+    }
+
+    /// What looked like an attack and named this host.
+    pub(super) fn named_by(&self, host: &str) -> Option<RecordId> {
+        self.hosts.iter().find(|(_, known)| known == host).map(|(record, _)| *record)
+    }
+
+    /// A tool was called, and may give something back.
+    pub(super) fn calls_tool(&mut self, tool: &str, given: &[u8; 32], record: RecordId) {
+        if self.called_for.len() >= CALLS {
+            self.called_for.pop_front();
+        }
+        self.called_for.push_back((tool.to_owned(), *given, record));
+    }
+
+    /// The newest call of a tool that was given this.
+    pub(super) fn call_of(&self, tool: &str, given: &[u8; 32]) -> Option<RecordId> {
+        let same = |(name, of, _): &&(String, [u8; 32], RecordId)| name == tool && of == given;
+        self.called_for.iter().rev().find(same).map(|(.., record)| *record)
     }
 
     /// Takes a record of its past in.
@@ -364,6 +406,13 @@ impl Session {
             && let Some(Value::Bool(aborted)) = content.get("aborted")
         {
             self.begun = Some(*aborted);
+        }
+        // A beginning that was not let pass: whatever began before it is over.
+        if record.kind == RecordType::GuardDecision
+            && text("surface") == Some(Surface::SandboxCompliance.as_str())
+            && text("act") == Some(Act::Start.as_str())
+        {
+            self.begun = None;
         }
         match text("kind") {
             Some("decision") => {}
@@ -384,8 +433,19 @@ impl Session {
         if let Some(signal) = text("signal").and_then(|text| text.parse::<Signal>().ok()) {
             self.signals.push(signal);
         }
+        if record.kind == RecordType::ToolCall
+            && let Some(tool) = text("subject")
+            && let Some(Value::Object(given)) = content.get("content")
+            && let Some(given) = given.get("sha256").and_then(Value::as_str)
+            && let Some(given) = RecordId::from_hex(given)
+        {
+            self.calls_tool(tool, &given.0, record.id);
+        }
         if !enters(record.kind, text("act")) {
             return;
+        }
+        for host in strings(content, "hosts").take(HOSTS) {
+            self.names_host(record.id, host);
         }
         let sketch = text("sketch").and_then(|text| Sketch::from_base64(text).ok());
         let sketch = sketch.filter(|_| key_stays);

@@ -1,13 +1,14 @@
 //! `wardkeep config show`
 
 use serde::Serialize;
+use wardkeep_policy::config::Config;
 use wardkeep_policy::signed_set::SetState;
 
 use crate::commands::md::{policy_store, shown};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::Line;
+use crate::ui::{Line, harmless};
 
 /// Shows the files of the configuration, whether they are as they were signed, and what holds
 ///
@@ -32,6 +33,8 @@ struct Answer {
     strict_policy: bool,
     disable_policy: bool,
     disable_suffix: bool,
+    /// Every other part of config.toml, as it stands.
+    settings: serde_json::Value,
     warnings: Vec<String>,
 }
 
@@ -67,6 +70,14 @@ pub(crate) fn run(context: &mut Context, _args: Args) -> Result<Exit, CliError> 
         vec![Line::from("disable_policy"), on(switches.disable_policy)],
         vec![Line::from("disable_suffix"), on(switches.disable_suffix)],
     ]);
+    let config = set.files.get("config.toml").and_then(|text| Config::parse(text).ok());
+    let rest = config.map(|config| config.rest).unwrap_or_default();
+    for (part, value) in &rest {
+        let text = toml::to_string(value).unwrap_or_else(|_| value.to_string());
+        context.ui.say(format!("  [{}]", harmless(part)));
+        text.lines().for_each(|line| context.ui.say(format!("    {}", harmless(line))));
+    }
+    let settings = serde_json::to_value(&rest).unwrap_or_default();
     let warnings = switches.warnings(context.tool);
     warnings.iter().for_each(|warning| context.ui.fault(warning.as_str()));
     let exit = match &set.state {
@@ -84,6 +95,7 @@ pub(crate) fn run(context: &mut Context, _args: Args) -> Result<Exit, CliError> 
         strict_policy: switches.strict_policy,
         disable_policy: switches.disable_policy,
         disable_suffix: switches.disable_suffix,
+        settings,
         warnings,
     };
     Ok(context.finish(exit, exit == Exit::Success, &answer))

@@ -108,6 +108,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             context.ui.note(&format!("{count} {what}: see `wardkeep evidence verify`"));
         }
     }
+    if exported.sealed < exported.total {
+        context.ui.note(&format!(
+            "the newest seal covers {} of {} records, and what is behind it is vouched for by nobody yet: \
+             `wardkeep evidence seal` seals it when it is due, or says when that is; export again then",
+            exported.sealed, exported.total
+        ));
+    }
     context.ui.say(format!("check it with `wardkeep aegx verify {}`", args.out.display()));
     let answer = Answer { bundle: args.out.display().to_string(), part, exported };
     Ok(context.done(&answer))

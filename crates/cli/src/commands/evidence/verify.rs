@@ -1,5 +1,7 @@
 //! `evidence verify`
 
+use std::path::PathBuf;
+
 use wardkeep_monitor::verify::verify_store;
 
 use super::report;
@@ -7,7 +9,7 @@ use crate::commands::trust::TrustArgs;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::Line;
+use crate::ui::{Line, harmless};
 
 /// Checks the journal: every id, the chain, the seals, and how far each protection reaches
 ///
@@ -17,9 +19,19 @@ use crate::ui::Line;
 pub(crate) struct Args {
     #[command(flatten)]
     trust: TrustArgs,
+    /// For whoever looks for the other command
+    #[arg(hide = true)]
+    bundle: Option<PathBuf>,
 }
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
+    if let Some(bundle) = &args.bundle {
+        let bundle = harmless(&bundle.to_string_lossy());
+        return Err(CliError::refused(
+            "this checks the journal of this machine, and takes no bundle",
+            format!("run `wardkeep aegx verify {bundle}`"),
+        ));
+    }
     let reader = context.open_reader()?;
     let mut trust = args.trust.read()?;
     let named = trust.witnesses.clone();

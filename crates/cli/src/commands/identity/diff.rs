@@ -10,6 +10,7 @@ use wardkeep_identity::name::Name;
 use wardkeep_identity::show::{Limits, Pair, Shown, Side, Styled, Tone, compare};
 use wardkeep_monitor::identity::Place;
 
+use super::super::status::quoted;
 use super::concerns::{concerns, need_acknowledgement, show_concerns};
 use super::objections::{Objection, objections};
 use super::{Access, Asked, Meant, Report, Seen, access, ask, names};
@@ -193,9 +194,13 @@ pub(super) fn report(
         Some(hash) => {
             lines.push(Line::from(count(shown.len())));
             lines.push(Line::from(format!("Apply hash: {hash}")));
-            let rest = if only.is_empty() { "" } else { " with the same files" };
+            let place = quoted(&place.path().to_string_lossy());
+            let files: String =
+                only.iter().map(|name| format!(" {}", quoted(&name.to_string()))).collect();
+            let drops = if files.is_empty() { " --all" } else { &files };
             lines.push(Line::next(format!(
-                "`wardkeep apply --hash`{rest} approves exactly this; `wardkeep reset` drops it."
+                "`wardkeep apply {place}{files} --hash {hash}` approves exactly this; `wardkeep reset \
+                 {place}{drops}` drops it."
             )));
         }
     }

@@ -147,16 +147,19 @@ impl Served {
     }
 }
 
-/// What tells programs of the proxy.
-pub(super) fn variables() -> Vec<(OsString, OsString)> {
+/// What tells programs of the proxy. A server of their own on `localhost` is not reached through it,
+/// unless that name is allowed, which means this machine's.
+pub(super) fn variables(allow: &[Rule]) -> Vec<(OsString, OsString)> {
     let http = format!("http://127.0.0.1:{PORT}");
     let socks = format!("socks5h://127.0.0.1:{PORT}");
-    let local = "localhost,127.0.0.1,::1";
+    let inside = |host: &&str| !allow.iter().any(|rule| rule.names_loopback(host));
+    let local: Vec<&str> = ["localhost", "127.0.0.1", "::1"].into_iter().filter(inside).collect();
+    let local = local.join(",");
     let pairs = [
         ("HTTP_PROXY", http.as_str()),
         ("HTTPS_PROXY", &http),
         ("ALL_PROXY", &socks),
-        ("NO_PROXY", local),
+        ("NO_PROXY", &local),
     ];
     let both = pairs
         .into_iter()

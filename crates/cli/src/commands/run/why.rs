@@ -3,16 +3,19 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use wardkeep_evidence::check::printable;
 use wardkeep_evidence::json::Value;
 use wardkeep_evidence::record::{Payload, Principal, Record, RecordType};
 use wardkeep_gateway::egress::{Found, Rules, Target};
+use wardkeep_guard::network::{Egress, EgressConfig, facts_of};
 use wardkeep_monitor::index::Filter;
 use wardkeep_monitor::journal::parse_line;
+use wardkeep_policy::config::Config;
 use wardkeep_sandbox::{Explained, explain};
 
 use super::super::look::with_index;
+use super::super::md::policy_store;
 use super::record::ENDED;
 use super::settings::Settings;
 use super::{ViewArgs, resolve};
@@ -95,8 +98,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         show_path(context, &told);
         answer.paths.push(told);
     }
+    let lists = egress_lists(context)?;
     for host in args.host.iter().chain(&addresses) {
-        let told = of_host(&rules, host)?;
+        let told = of_lists(of_host(&rules, host)?, &lists);
         let word = if told.allowed { "can be reached" } else { "cannot be reached" };
         show(context, &told.host, word, &told.why, told.allow.as_deref());
         answer.hosts.push(told);
@@ -161,6 +165,33 @@ fn of_host(rules: &Rules, text: &str) -> Result<Host, CliError> {
     let can_be_allowed = !allowed && !matches!(rules.find(&target, None), Found::Denied(_));
     let allow = can_be_allowed.then(|| format!("--allow {}{port}", target.host));
     Ok(Host { host: format!("{}:{}", target.host, target.port), allowed, why, allow })
+}
+
+/// The hosts that the owner's config allows and blocks, for every door.
+fn egress_lists(context: &Context) -> Result<Egress, CliError> {
+    let store = policy_store(context)?;
+    let text = store.settings().set.files.get("config.toml").cloned().unwrap_or_default();
+    let part = Config::parse(&text).ok().and_then(|config| config.rest.get("egress").cloned());
+    let part = part.map(EgressConfig::deserialize).transpose();
+    let broken = |error: &dyn std::fmt::Display| {
+        let message = format!("`[egress]` of config.toml cannot be used: {error}");
+        CliError::refused(message, "mend it, and sign it with `wardkeep config sign`")
+    };
+    let part = part.map_err(|error| broken(&error))?.unwrap_or_default();
+    Egress::new(&part).map_err(|error| broken(&error))
+}
+
+/// What the owner's lists say on top of what the profile says.
+fn of_lists(told: Host, lists: &Egress) -> Host {
+    let facts = facts_of(&format!("https://{}/", told.host), "CONNECT", 0, lists);
+    let why = match () {
+        () if facts.blocked => {
+            "`blocked_domains` of config.toml, or wardkeep's own list, blocks it"
+        }
+        () if facts.listed && !facts.allowed => "`allowed_domains` of config.toml does not name it",
+        () => return told,
+    };
+    Host { allowed: false, why: why.to_owned(), allow: None, ..told }
 }
 
 fn last_run(context: &mut Context) -> Result<Exit, CliError> {

@@ -10,10 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use wardkeep_evidence::bundle::StagedFile;
-use wardkeep_evidence::canonical::write_compact;
 use wardkeep_evidence::hash::RecordId;
-use wardkeep_evidence::json::Value;
-use wardkeep_evidence::record::{Payload, RecordType};
+use wardkeep_evidence::record::RecordType;
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_evidence::verify::Trust;
 use wardkeep_gateway::page::{
@@ -39,7 +37,7 @@ use wardkeep_policy::workspace::Workspace;
 use crate::commands::evidence::report::configured_witnesses;
 use crate::commands::evidence::resolve::find_record;
 use crate::commands::identity::{Meant, StagedLines, held_lines, staged_lines};
-use crate::commands::log::summary;
+use crate::commands::log::told;
 use crate::commands::md::next_step;
 use crate::commands::skill::list::state as place_state;
 use crate::commands::standing::Observer;
@@ -245,34 +243,8 @@ fn event(line: &JournalLine<'_>) -> Event {
         session: text("session"),
         severity: notice.as_ref().map(|notice| notice.severity),
         blocked: notice.as_ref().is_some_and(|notice| notice.blocked),
-        text: notice.map_or_else(|| words(&record.payload), |notice| notice.message),
+        text: told(line),
     }
-}
-
-/// What a record tells in a line: the short ones of its members, what kind it is first.
-fn words(payload: &Payload<'_>) -> String {
-    /// Hashes are longer.
-    const LONGEST: usize = 60;
-    let Payload::Inline(Value::Object(content)) = payload else { return summary(payload) };
-    let word = |value: &Value<'_>| match value {
-        Value::Bool(said) => Some(said.to_string()),
-        Value::Array(_) | Value::Object(_) | Value::Null => None,
-        other => other
-            .as_str()
-            .map_or_else(|| Some(compact(other)), |text| Some(text.to_owned()))
-            .filter(|text| text.chars().count() <= LONGEST),
-    };
-    let kind = content.get("kind").and_then(word);
-    let members = content.sorted().into_iter().filter(|(key, _)| key != "kind" && key != "v");
-    let told = members.filter_map(|(key, value)| Some(format!("{key} {}", word(value)?)));
-    let told = kind.into_iter().chain(told).collect::<Vec<_>>().join(" · ");
-    if told.is_empty() { summary(payload) } else { told }
-}
-
-fn compact(value: &Value<'_>) -> String {
-    let mut bytes = Vec::new();
-    write_compact(value, &mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What a skill may be granted, in words.

@@ -12,7 +12,7 @@ use wardkeep_monitor::store::StoreReader;
 
 use super::app::{App, Grave, Row, Waiting};
 use crate::commands::evidence::resolve::find_record;
-use crate::commands::log::summary;
+use crate::commands::log::told;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::ui::harmless;
@@ -99,13 +99,12 @@ fn row(line: &JournalLine<'_>) -> Row {
         _ => Grave::No,
     };
     let time = record.timestamp().unwrap_or_default();
-    let text = notice.map_or_else(|| summary(&record.payload), |notice| notice.message);
     Row {
         index: line.entry.index,
         time: harmless(time.get(11..19).unwrap_or(time)),
         kind: harmless(&record.kind.to_string()),
         session: harmless(record.meta_str("session").unwrap_or_default()),
-        text: harmless(&text),
+        text: told(line),
         grave,
     }
 }

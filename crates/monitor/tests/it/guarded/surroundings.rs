@@ -130,3 +130,37 @@ fn nothing_is_looked_at_unasked() {
     assert_eq!(text(&record, "sandbox"), None);
     assert!(!is_alert(&record));
 }
+
+#[test]
+fn a_model_session_that_may_not_begin_sends_nothing() {
+    let stage = Stage::new();
+    let rule = "@id(\"nobody\")\nforbid (principal, action == Action::\"start\", \
+                resource == Surface::\"SandboxCompliance\");\n";
+    std::fs::write(stage.state().join("rules.cedar"), rule).unwrap();
+    let monitor = stage.open();
+    let ask = |monitor: &Monitor, begin: bool| {
+        let who = serde_json::json!({
+            "agent": "a", "session": "a:1", "workspace": stage.work(), "principal": "USER"
+        });
+        let asked = serde_json::json!({
+            "model": "request", "who": who, "begin": begin, "parent": null, "system": "Be kind.",
+            "fresh": [{"tool": null, "principal": null, "call": null, "text": "hello"}], "call": null
+        });
+        monitor.model(&serde_json::from_value(asked).unwrap(), Surroundings::Unseen).unwrap()
+    };
+    // The proxy begins a session once; what it remembers does not make it begun.
+    for begin in [true, false, false] {
+        let answer = ask(&monitor, begin);
+        assert_eq!(
+            answer.denied.map(|denied| denied.rule).as_deref(),
+            Some("own:nobody"),
+            "{begin}"
+        );
+        assert!(answer.block.is_none() && answer.told.is_empty());
+    }
+    drop(monitor);
+    assert!(ask(&stage.open(), false).denied.is_some());
+    std::fs::remove_file(stage.state().join("rules.cedar")).unwrap();
+    let answer = ask(&stage.open(), false);
+    assert!(answer.denied.is_none() && answer.block.is_some(), "{answer:?}");
+}
