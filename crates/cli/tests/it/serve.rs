@@ -5,22 +5,28 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::approvals::Place;
 use crate::shared::is_harmless;
-use crate::state::{Proxy, Scene};
+use crate::state::{Proxy, Scene, send};
 
 /// A browser that holds the cookie.
-struct Browser<'a> {
-    page: &'a Proxy<'a>,
+pub(crate) struct Browser {
     address: String,
     cookie: String,
 }
 
-impl<'a> Browser<'a> {
-    fn new(page: &'a Proxy<'a>) -> Self {
-        let address = page.ready["address"].as_str().unwrap().to_owned();
-        let mut browser = Self { page, address, cookie: String::new() };
-        let link = page.ready["link"].as_str().unwrap();
+impl Browser {
+    fn new(page: &Proxy<'_>) -> Self {
+        Self::at(&page.ready)
+    }
+
+    /// Of a page that said this when it was ready.
+    pub(crate) fn at(ready: &Value) -> Self {
+        let address = ready["address"].as_str().unwrap().to_owned();
+        let mut browser = Self { address, cookie: String::new() };
+        let link = ready["link"].as_str().unwrap();
         let path = link.split_once(&browser.address).unwrap().1;
         let answer = browser.get(path);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -33,12 +39,15 @@ impl<'a> Browser<'a> {
 
     fn get(&self, path: &str) -> String {
         let Self { address, cookie, .. } = self;
-        self.page.send(&format!(
-            "GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
-        ))
+        send(
+            address,
+            &format!(
+                "GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+            ),
+        )
     }
 
-    fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         let answer = self.get(path);
         assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
         answer.split_once("\r\n\r\n").unwrap().1.to_owned()
@@ -48,15 +57,18 @@ impl<'a> Browser<'a> {
         let Self { address, cookie, .. } = self;
         let pairs = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
         let body = pairs.collect::<Vec<_>>().join("&");
-        self.page.send(&format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n{headers}\
+        send(
+            address,
+            &format!(
+                "POST {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n{headers}\
              Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        ))
+                body.len()
+            ),
+        )
     }
 
     /// As the page's own forms do.
-    fn send(&self, path: &str, fields: &[(&str, &str)]) -> String {
+    pub(crate) fn send(&self, path: &str, fields: &[(&str, &str)]) -> String {
         self.post(path, fields, &format!("Origin: http://{}\r\n", self.address))
     }
 }
@@ -66,7 +78,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// The value of a hidden field.
-fn hidden(page: &str, name: &str) -> String {
+pub(crate) fn hidden(page: &str, name: &str) -> String {
     let after = page
         .split_once(&format!("name=\"{name}\" value=\""))
         .unwrap_or_else(|| panic!("{name}: {page}"));

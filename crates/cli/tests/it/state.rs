@@ -146,13 +146,18 @@ impl<'a> Proxy<'a> {
 
     /// Sends a whole request, and gives all that comes back.
     pub(crate) fn send(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.ready["address"].as_str().unwrap()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
+        send(self.ready["address"].as_str().unwrap(), request)
     }
+}
+
+/// Sends a whole request to an address, and gives all that comes back.
+pub(crate) fn send(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 impl Drop for Proxy<'_> {

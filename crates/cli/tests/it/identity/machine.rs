@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::shared::{BINARY, Ran, skip};
 
@@ -100,6 +100,13 @@ impl Machine {
         let mut command = self.enter();
         command.args(["sh", "-c", &format!("cd {WORKSPACE} || exit 99\n{script}")]);
         command.output().expect("it starts").into()
+    }
+
+    /// Starts a script as root, in the workspace; its standard input stays open.
+    pub(super) fn start(&self, script: &str) -> Child {
+        let mut command = self.enter();
+        command.args(["sh", "-c", &format!("cd {WORKSPACE} || exit 99\n{script}")]);
+        command.stdin(Stdio::piped()).spawn().expect("it starts")
     }
 
     /// Runs a script as the owner does with sudo: as root, for the agent's user.

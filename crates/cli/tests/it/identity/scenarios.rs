@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use serde_json::Value;
 
-use super::machine::{Machine, UID};
+use super::machine::{Machine, UID, WORKSPACE};
+use crate::serve::{Browser, hidden};
 use crate::shared::Ran;
 
 /// A machine with these files in the agent's workspace and this configuration; not set up yet.
@@ -298,6 +299,67 @@ fn o19_the_agent_may_look_stage_and_sync_and_nothing_else() {
     assert!(ran.stdout.contains("owned") && ran.stdout.contains("Apply hash: "), "{ran:?}");
     assert_eq!(fs::read_to_string(machine.file("SOUL.md")).unwrap(), SOUL.1);
     assert_eq!(machine.stat("SOUL.md"), "soulguardian:soulguard 444");
+}
+
+#[test]
+fn the_page_of_the_agents_user_shows_what_root_holds_and_approves_nothing() {
+    let test = "the_page_of_the_agents_user_shows_what_root_holds_and_approves_nothing";
+    let Some(machine) = protected(test, CONFIG, &[SOUL]) else { return };
+    let state = format!("/var/lib/wardkeep/{UID}");
+    let script = format!(
+        r#"
+        wardkeep daemon --foreground --state-dir {state} --agent-uid {UID} --group {UID} > /run/log 2>&1 &
+        daemon=$!
+        for try in $(seq 100); do [ -S {state}/run/monitor.sock ] && break; sleep 0.1; done
+        agent() {{ setpriv --reuid {UID} --regid {UID} --init-groups -- env HOME=/home/agent USER=agent "$@"; }}
+        touch /run/page /run/own; chown {UID} /run/page
+        agent sh -c 'echo new > .soulguard/staging/SOUL.md
+            wardkeep init --only policy . && wardkeep md sign --yes' > /run/own 2>&1
+        (exec setpriv --reuid {UID} --regid {UID} --init-groups -- env HOME=/home/agent USER=agent \
+            wardkeep serve --json --listen 127.0.0.1:0 > /run/page 2>&1) &
+        page=$!
+        cat > /dev/null
+        kill $page $daemon; wait $page $daemon
+        agent wardkeep daemon stop > /run/own 2>&1
+        "#
+    );
+    let mut running = machine.start(&script);
+    let ready = machine.folder().join("run/page");
+    let ready = (0..200).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let line = fs::read_to_string(&ready).ok()?;
+        serde_json::from_str::<Value>(line.lines().next()?).ok()
+    });
+    let told = fs::read_to_string(machine.folder().join("run/own")).unwrap_or_default();
+    let ready = ready.unwrap_or_else(|| panic!("no page: {told}"));
+    let browser = Browser::at(&ready);
+    let shown = browser.page("/proposals");
+    assert!(shown.contains("Another user holds this workspace"), "{told} {shown}");
+    assert!(shown.contains("sudo wardkeep apply") && shown.contains("new"), "{shown}");
+    assert!(!shown.contains("name=\"hash\""), "{shown}");
+    // Whoever sends the form all the same, with the hash that is shown, gets nowhere.
+    let (_, hash) = shown.split_once("Apply hash: ").expect("a hash");
+    let hash: String = hash.chars().take_while(char::is_ascii_hexdigit).collect();
+    assert_eq!(hash.len(), 64, "{shown}");
+    let form = hidden(&browser.page("/policy"), "form");
+    for answer in ["approve", "refuse"] {
+        let fields = [
+            ("form", form.as_str()),
+            ("workspace", WORKSPACE),
+            ("hash", &hash),
+            ("answer", answer),
+        ];
+        let said = browser.send("/proposals", &fields);
+        if said.starts_with("HTTP/1.1 200") {
+            let word = hidden(&said, "word");
+            let said = browser.send("/confirm", &[("form", &form), ("word", &word)]);
+            assert!(!said.starts_with("HTTP/1.1 200"), "{said}");
+        }
+    }
+    drop(running.stdin.take());
+    running.wait().unwrap();
+    assert_eq!(fs::read_to_string(machine.file("SOUL.md")).unwrap(), SOUL.1);
+    assert_eq!(fs::read_to_string(machine.file(".soulguard/staging/SOUL.md")).unwrap(), "new\n");
 }
 
 #[test]
