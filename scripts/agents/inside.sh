@@ -104,7 +104,7 @@ session() {
 
 if [[ -z ${AS_USER-} ]]; then surround "$@"; fi
 # shellcheck disable=SC2034 # for the agent's own file
-declare -A expected=()
+declare -A expected=() proxied=()
 # shellcheck source=/dev/null
 source "$TOOLS/$AGENT.sh"
 session

@@ -83,7 +83,7 @@ const prepare = () => {
 
 const serve = () =>
   new Promise((resolve, reject) => {
-    const child = spawn(program, ["--state-dir", state, "serve", "--json"], { cwd: work, env: environment });
+    const child = spawn(program, ["--state-dir", state, "serve", "--json", "--proxy", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1"], { cwd: work, env: environment });
     let text = "";
     child.stdout.on("data", (piece) => {
       text += piece;
@@ -208,7 +208,16 @@ const tests = async (browser, { ready }, request) => {
     equal(await page.$$eval("main script, main img, main iframe, main foreignObject, main a[href^='javascript']", (all) => all.length), 0, record);
     await harmless(page, record);
   }
-  for (const path of ["/", "/timeline", "/requests", "/policy", "/skills", "/evidence", "/report"]) {
+  // What clients of the model API proxy say is hostile, too: here, names of models.
+  for (const model of [...SCRIPTS, MARKS]) {
+    const body = JSON.stringify({ model, max_tokens: 9, messages: [{ role: "user", content: "When does the tide turn?" }] });
+    equal((await fetch(`${ready.proxy.url}/v1/messages`, { method: "POST", body })).status, 502, "no model is there");
+  }
+  await page.goto(at("/models"));
+  const went = await page.$eval("main", (main) => main.textContent);
+  check(went.includes("<script>window.pwned=1") && went.includes("\\u{202e}"), "names of models are shown as text");
+  equal(await page.$$eval("main script, main img, main iframe, main svg, main link, main style, main meta", (all) => all.length), 0, "no element is made of them");
+  for (const path of ["/", "/timeline", "/requests", "/policy", "/skills", "/models", "/evidence", "/report"]) {
     equal((await page.goto(at(path))).status(), 200, path);
     await harmless(page, path);
   }
@@ -290,7 +299,7 @@ const tests = async (browser, { ready }, request) => {
   await page.goto(at("/timeline"));
   const record = await page.$$eval("tr.blocked a[href^='/record/']", (all) => all.at(-1)?.pathname);
   check(record, "something was blocked");
-  const views = { now: "/", timeline: "/timeline", record, requests: "/requests", request: `/requests/${request}`, policy: "/policy", skills: "/skills", evidence: "/evidence", filtered: "/timeline?verdict=deny&text=memory" };
+  const views = { now: "/", timeline: "/timeline", record, requests: "/requests", request: `/requests/${request}`, policy: "/policy", skills: "/skills", models: "/models", evidence: "/evidence", filtered: "/timeline?verdict=deny&text=memory" };
   for (const [name, path] of Object.entries(views)) {
     equal((await page.goto(at(path))).status(), 200, name);
     await usable(page, name);

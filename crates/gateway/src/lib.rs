@@ -14,3 +14,6 @@ pub mod page;
 mod place;
 mod threads;
 mod tls;
+
+/// Name of the cookie of the owner's page, which is for nobody else.
+const COOKIE: &str = "wardkeep";

@@ -13,6 +13,7 @@ mod frames;
 mod inflate;
 mod json;
 mod judge;
+mod meter;
 #[cfg(feature = "monitor")]
 mod monitored;
 mod otlp;
@@ -31,6 +32,7 @@ pub use judge::{
     Admission, Bodies, BoxFuture, Denial, Ended, Exchange, Fresh, Judge, Outcome, Request, Seen,
     Source, Watch,
 };
+pub use meter::{Meter, Traffic};
 #[cfg(feature = "monitor")]
 pub use monitored::Monitored;
 pub use otlp::Otlp;

@@ -20,7 +20,7 @@ mod views;
 pub use self::door::Config;
 pub use self::office::{
     AnchorRow, Answer, Chain, Counts, Event, Events, EventsAsked, Evidence, FullCheck, Given,
-    Office, Outcome, Policy, Posture, RecordView, Requests, Scope, SkillRow, Skills, Staged,
-    Trouble, Waiting,
+    ModelApi, Office, Outcome, Policy, Posture, RecordView, Requests, Scope, SkillRow, Skills,
+    Staged, Trouble, Waiting,
 };
 pub use self::serve::start;

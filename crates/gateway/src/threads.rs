@@ -51,6 +51,11 @@ impl Running {
         self.halt()
     }
 
+    /// Begins to end it as [`Self::stop`] does, and waits for nothing.
+    pub fn end(&mut self) {
+        drop(self.stop.take());
+    }
+
     /// Waits until the proxy ends by itself.
     ///
     /// # Errors
@@ -60,7 +65,7 @@ impl Running {
     }
 
     fn halt(&mut self) -> io::Result<()> {
-        drop(self.stop.take());
+        self.end();
         self.join()
     }
 

@@ -1,15 +1,17 @@
 //! `wardkeep proxy`
 
+mod told;
+
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use wardkeep_gateway::llm::{
-    Config, Ended, Exchange, Features, Monitored, Otlp, Outcome, Ruling, Seen, Upstream, Watch,
-    start,
-};
+use wardkeep_evidence::time::Timestamp;
+use wardkeep_gateway::llm::{Config, Features, Meter, Monitored, Otlp, Running, Upstream, start};
+use wardkeep_gateway::page::ModelApi;
 use wardkeep_monitor::bodies::Bodies;
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::WhoBody;
@@ -18,12 +20,15 @@ use wardkeep_policy::store::PolicyStore;
 use wardkeep_policy::workspace::Workspace;
 use wardkeep_policy::wrap::SessionKey;
 
+use self::told::{Inspect, Told, Watches};
 use super::daemon::PATIENCE;
 use super::egress::{failed, hex};
 use crate::context::Context;
 use crate::error::{CliError, reason};
 use crate::exit::Exit;
-use crate::ui::{Remarks, harmless};
+use crate::ui::harmless;
+
+pub(super) use self::told::told;
 
 /// Serves a proxy for model APIs: your policy stands last in every call, tool calls are judged
 ///
@@ -41,8 +46,19 @@ use crate::ui::{Remarks, harmless};
 #[command(after_long_help = crate::exit::HELP)]
 pub(crate) struct Args {
     /// Address of this machine and port to listen on; port 0 takes any free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3129")]
+    #[arg(long, value_name = "ADDR", default_value = LISTEN)]
     listen: SocketAddr,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Where it listens, unless it is told.
+pub(super) const LISTEN: &str = "127.0.0.1:3129";
+
+/// How the proxy works, wherever it is served.
+#[derive(Debug, clap::Args)]
+#[group(id = "proxy options", multiple = true)]
+pub(super) struct Options {
     /// A model API as NAME=URL, or a URL alone for everything; may be given again
     #[arg(long, value_name = "NAME=URL", value_parser = upstream)]
     upstream: Vec<Upstream>,
@@ -71,14 +87,15 @@ pub(crate) struct Args {
     ca: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
-struct Ready {
+/// Where it listens and where requests go, once it does.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Ready {
     address: String,
-    url: String,
+    pub(super) url: String,
     upstreams: Vec<Shown>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Shown {
     name: String,
     url: String,
@@ -91,51 +108,142 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             "start it in a terminal of your own",
         ));
     }
-    let state = context.state_dir()?;
-    let workspace = std::path::absolute(context.workspace())
-        .map_err(|error| CliError::io("find", Path::new("."), &error))?;
-    let who = WhoBody {
-        agent: "proxy".to_owned(),
-        session: String::new(),
-        workspace,
-        principal: None,
-        taint: Vec::new(),
-        parents: Vec::new(),
-    };
-    let (listener, address) = listener(args.listen)?;
-    // So that there is a state directory to listen in.
-    drop(context.open_store()?);
-    let mut starter = Starter::new(context.program()?);
-    starter.variables = context.daemon_variables();
-    drop(ensure_running(&state, &starter, PATIENCE)?);
-    let config = config(context, &args, &state, &who.workspace)?;
-    let upstreams = config
-        .upstreams
-        .iter()
-        .map(|one| Shown { name: one.name.clone(), url: one.url() })
-        .collect();
-    let token = config.token.as_ref().map(|token| format!("/k/{token}")).unwrap_or_default();
-    let remarks = context.ui.remarks();
-    let tell = move |line: &str| remarks.line(&harmless(line));
-    let mut judge = Monitored::daemon(&state, starter, who, context.home()).telling(tell);
-    if args.keep_bodies {
-        judge = judge.keeping(Bodies::of(&state));
-    }
+    let prepared = Prepared::new(context, args.listen, &args.options)?;
+    let stop = stop_by_signal()?;
+    let Served { running, ready, .. } = prepared.start(context)?;
+    context.ui.answer(format!("Listening: {}", ready.url));
+    context.done(&ready);
+    while !stop.wait(std::time::Duration::from_secs(3600)) {}
+    running.stop().map_err(|error| failed("end the proxy", &error))?;
+    Ok(Exit::Success)
+}
+
+/// Set by the signals that end a program.
+pub(super) fn stop_by_signal() -> Result<Stop, CliError> {
     let stop = Stop::new().map_err(|error| failed("make a pipe", &error))?;
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         let waker = stop.waker().map_err(|error| failed("make a pipe", &error))?;
         signal_hook::low_level::pipe::register(signal, waker)
             .map_err(|error| failed("handle signals", &error))?;
     }
-    let threads = context.threads();
-    let running = start(listener, config, Arc::new(judge), threads)
-        .map_err(|error| failed("start the proxy", &error))?;
-    let url = format!("http://{address}{token}");
-    context.ui.answer(format!("Listening: {url}"));
-    context.done(&Ready { address: address.to_string(), url, upstreams });
-    while !stop.wait(std::time::Duration::from_secs(3600)) {}
-    running.stop().map_err(|error| failed("end the proxy", &error))?;
-    Ok(Exit::Success)
+    Ok(stop)
+}
+
+/// A proxy that has its address, and serves nothing yet.
+pub(super) struct Prepared {
+    listener: TcpListener,
+    address: SocketAddr,
+    config: Config,
+    judge: Monitored,
+    told: Arc<Told>,
+    options: Vec<&'static str>,
+}
+
+/// A proxy at work.
+pub(super) struct Served {
+    pub(super) running: Running,
+    pub(super) ready: Ready,
+    pub(super) look: Look,
+}
+
+impl Prepared {
+    pub(super) fn new(
+        context: &Context,
+        listen: SocketAddr,
+        options: &Options,
+    ) -> Result<Self, CliError> {
+        let state = context.state_dir()?;
+        let workspace = std::path::absolute(context.workspace())
+            .map_err(|error| CliError::io("find", Path::new("."), &error))?;
+        let who = WhoBody {
+            agent: "proxy".to_owned(),
+            session: String::new(),
+            workspace,
+            principal: None,
+            taint: Vec::new(),
+            parents: Vec::new(),
+        };
+        let (listener, address) = listener(listen)?;
+        // So that there is a state directory to listen in.
+        drop(context.open_store()?);
+        let mut starter = Starter::new(context.program()?);
+        starter.variables = context.daemon_variables();
+        drop(ensure_running(&state, &starter, PATIENCE)?);
+        let told = Arc::new(Told::new(context.clock()));
+        let mut config = config(context, options, &state, &who.workspace, Arc::clone(&told))?;
+        config.hosts.push(address.ip().to_string());
+        let remarks = context.ui.remarks();
+        let tell = move |line: &str| remarks.line(&harmless(line));
+        let mut judge = Monitored::daemon(&state, starter, who, context.home()).telling(tell);
+        if options.keep_bodies {
+            judge = judge.keeping(Bodies::of(&state));
+        }
+        Ok(Self { listener, address, config, judge, told, options: options.words() })
+    }
+
+    pub(super) fn start(self, context: &Context) -> Result<Served, CliError> {
+        let Self { listener, address, config, judge, told, options } = self;
+        let upstreams = config.upstreams.iter();
+        let shown = |one: &Upstream| Shown { name: one.name.clone(), url: one.url() };
+        let upstreams: Vec<Shown> = upstreams.map(shown).collect();
+        let token = config.token.as_ref().map(|token| format!("/k/{token}")).unwrap_or_default();
+        let look = Look {
+            url: format!("http://{address}"),
+            options,
+            since: context.clock().now(),
+            upstreams: upstreams.clone(),
+            meter: Arc::clone(&config.meter),
+            told,
+        };
+        let running = start(listener, config, Arc::new(judge), context.threads())
+            .map_err(|error| failed("start the proxy", &error))?;
+        let (address, url) = (address.to_string(), format!("http://{address}{token}"));
+        Ok(Served { running, ready: Ready { address, url, upstreams }, look })
+    }
+}
+
+impl Options {
+    /// What is not as usual, in words.
+    fn words(&self) -> Vec<&'static str> {
+        [
+            (self.token, "asks for the token of this start"),
+            (self.strict, "refuses what is not understood"),
+            (self.no_mark, "leaves tool results as they are"),
+            (self.keep_bodies, "keeps bodies, encrypted"),
+            (self.otlp.is_some(), "sends spans to a collector"),
+            (self.ca.is_some(), "trusts authorities besides this system's"),
+        ]
+        .into_iter()
+        .filter_map(|(is_so, words)| is_so.then_some(words))
+        .collect()
+    }
+}
+
+/// A look at a proxy at work, for the page.
+#[derive(Clone)]
+pub(super) struct Look {
+    url: String,
+    options: Vec<&'static str>,
+    since: Timestamp,
+    upstreams: Vec<Shown>,
+    meter: Arc<Meter>,
+    told: Arc<Told>,
+}
+
+impl Look {
+    pub(super) fn model_api(&self, now: Timestamp) -> ModelApi {
+        let upstreams = self.upstreams.iter().map(|one| (one.name.clone(), one.url.clone()));
+        ModelApi {
+            url: self.url.clone(),
+            options: self.options.iter().map(|&words| words.to_owned()).collect(),
+            since: self.since.to_string(),
+            now: now.to_string(),
+            upstreams: upstreams.collect(),
+            traffic: self.meter.traffic(),
+            errors: self.told.errors.newest_first(),
+            lines: self.told.lines.newest_first(),
+        }
+    }
 }
 
 pub(super) fn upstream(text: &str) -> Result<Upstream, String> {
@@ -166,9 +274,10 @@ pub(super) fn plain(context: &Context, state: &Path, workspace: &Path) -> Result
 
 fn config(
     context: &Context,
-    args: &Args,
+    args: &Options,
     state: &Path,
     workspace: &Path,
+    told: Arc<Told>,
 ) -> Result<Config, CliError> {
     let mut config = plain(context, state, workspace)?;
     for upstream in &args.upstream {
@@ -196,7 +305,8 @@ fn config(
             CliError::refused(message, "give a URL such as http://127.0.0.1:4318")
         })
     });
-    config.watch = Some(Arc::new(Watches(inspect, otlp.transpose()?)));
+    config.watch = Some(Arc::new(Watches(inspect, otlp.transpose()?, told)));
+    fit(&mut config);
     Ok(config)
 }
 
@@ -216,80 +326,28 @@ fn listener(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
     Ok((listener, address))
 }
 
-/// A line for each thing that is refused or withheld; with `all`, for everything.
-struct Inspect {
-    all: bool,
-    remarks: Remarks,
-}
-
-/// All who are told.
-struct Watches(Inspect, Option<Otlp>);
-
-impl Watch for Watches {
-    fn seen(&self, seen: &Seen<'_>) {
-        self.0.seen(seen);
-        if let Some(otlp) = &self.1 {
-            otlp.seen(seen);
+/// Leaves descriptors for everything else that this process does: whoever connects to the proxy cannot take
+/// them all. More are asked for where the system lets a process have more.
+fn fit(config: &mut Config) {
+    /// For the page, the daemon, files and programs.
+    const OTHERS: u64 = 256;
+    /// At a time, however few descriptors there are.
+    const LEAST: u64 = 16;
+    let limits = &mut config.limits;
+    // Of each client: its connection, one to the model, and one that was and is kept for a while.
+    let wanted = OTHERS + 3 * limits.connections as u64;
+    let mut has = getrlimit(Resource::Nofile);
+    if has.current.is_some_and(|now| now < wanted) {
+        let current = Some(has.maximum.map_or(wanted, |most| most.min(wanted)));
+        let raised = Rlimit { current, maximum: has.maximum };
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            has = raised;
         }
     }
-}
-
-impl Watch for Inspect {
-    fn seen(&self, seen: &Seen<'_>) {
-        for line in told(seen, self.all) {
-            self.remarks.line(&harmless(&line));
-        }
-    }
-}
-
-/// What is told of what went through: what is refused or withheld; with `all`, everything.
-pub(super) fn told(seen: &Seen<'_>, all: bool) -> Vec<String> {
-    match seen {
-        Seen::Request { request, sent, marked, withheld, block } if all => {
-            let block = block.map_or(0, str::len);
-            vec![format!(
-                "{} {} {}: {} messages, {} bytes in, {sent} out; added a block of {block} bytes, \
-                 marked {marked} results, withheld {withheld}",
-                request.session,
-                request.wire,
-                request.model.as_deref().unwrap_or("-"),
-                request.messages,
-                request.size,
-            )]
-        }
-        Seen::Denied { request, denial } => {
-            vec![format!("{} refused a request: {denial}", request.session)]
-        }
-        Seen::Call { exchange, ruling: Ruling::Deny(why), .. } => {
-            vec![format!("{} {why}", exchange.session)]
-        }
-        Seen::Call { exchange, call, ruling: Ruling::Allow } if all => {
-            vec![format!("{} allowed a call of {}", exchange.session, call.name)]
-        }
-        Seen::Reply { exchange, outcome } => told_of_reply(exchange, outcome, all),
-        _ => Vec::new(),
-    }
-}
-
-fn told_of_reply(exchange: &Exchange, outcome: &Outcome, all: bool) -> Vec<String> {
-    let (session, report) = (&exchange.session, &outcome.report);
-    let mut lines = Vec::new();
-    if report.withheld > 0 {
-        let (count, rules) = (report.withheld, report.rules.join(", "));
-        lines.push(format!("{session} withheld {count} places of a reply ({rules})"));
-    }
-    match &outcome.ended {
-        Ended::Cut(why) => lines.push(format!("{session} cut a reply off: {why}")),
-        Ended::Failed(why) => lines.push(format!("{session} got no whole reply: {why}")),
-        _ if all => lines.push(format!(
-            "{session} replied: status {}, {} bytes, tokens {} in and {} out, ended by {}",
-            outcome.status.unwrap_or_default(),
-            outcome.received,
-            report.input_tokens.unwrap_or_default(),
-            report.output_tokens.unwrap_or_default(),
-            report.stop.as_deref().unwrap_or("-"),
-        )),
-        _ => {}
-    }
-    lines
+    let there = has.current.map_or(wanted, |now| now.min(wanted));
+    let each = (there.saturating_sub(OTHERS) / 3).max(LEAST);
+    let each = usize::try_from(each).unwrap_or(limits.connections);
+    limits.connections = limits.connections.min(each);
+    limits.exchanges = limits.exchanges.min(each);
+    limits.idle = limits.idle.min(each / config.upstreams.len().max(1));
 }

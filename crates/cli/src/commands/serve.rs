@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wardkeep_gateway::llm::Running;
 use wardkeep_gateway::page::{Config, start};
-use wardkeep_monitor::daemon::Stop;
 
 use self::office::Desk;
 use super::egress::{failed, hex};
+use super::proxy::{self, Prepared, Served, stop_by_signal};
 use crate::context::Context;
 use crate::error::{CliError, reason};
 use crate::exit::Exit;
@@ -25,19 +25,30 @@ use crate::exit::Exit;
 /// sign. Nothing is loaded from elsewhere, and other machines cannot reach it. Without --listen it takes
 /// an address of this machine that no other server has, so that its cookie goes to nobody else.
 ///
+/// With --proxy the same process serves the proxy for model APIs, too, on an address of its own (see
+/// `wardkeep proxy --help`), and the page shows what went through it. The token of one opens nothing at
+/// the other.
+///
 /// It runs until it is ended (Ctrl-C, SIGTERM). Refused inside `wardkeep run`: approving is the owner's.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = crate::exit::HELP)]
+#[command(mut_group("proxy options", |group| group.requires("proxy")))]
 pub(crate) struct Args {
     /// Address of this machine and port to listen on; port 0 takes any free one
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
+    /// Serve the proxy for model APIs, too, on this address of this machine and port or on 127.0.0.1:3129
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = proxy::LISTEN)]
+    proxy: Option<SocketAddr>,
+    #[command(flatten, next_help_heading = "With --proxy")]
+    options: proxy::Options,
 }
 
 #[derive(Serialize)]
 struct Ready {
     address: String,
     link: String,
+    proxy: Option<proxy::Ready>,
 }
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
@@ -48,26 +59,35 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         ));
     }
     let (listener, address) = listener(context, args.listen)?;
+    let prepared = args.proxy.map(|listen| Prepared::new(context, listen, &args.options));
+    let prepared = prepared.transpose()?;
     // So that there is something to look at.
     drop(context.open_store()?);
     let words = || Ok::<_, CliError>(hex(&context.random::<24>()?));
     let config = Config { address, link: words()?, cookie: words()?, form: words()? };
     let link = format!("http://{address}/enter?token={}", config.link);
-    let stop = Stop::new().map_err(|error| failed("make a pipe", &error))?;
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
-        let waker = stop.waker().map_err(|error| failed("make a pipe", &error))?;
-        signal_hook::low_level::pipe::register(signal, waker)
-            .map_err(|error| failed("handle signals", &error))?;
-    }
-    let desk = Desk::new(context)?;
+    let stop = stop_by_signal()?;
+    let (running, proxy, look) = match prepared.map(|proxy| proxy.start(context)).transpose()? {
+        Some(Served { running, ready, look }) => (Some(running), Some(ready), Some(look)),
+        None => (None, None, None),
+    };
+    let desk = Desk::new(context, look)?;
     let verifying = desk.verify_now_and_then();
-    let running = start(listener, config, Arc::new(desk), random)
+    let mut page = start(listener, config, Arc::new(desk), random)
         .map_err(|error| failed("start the page", &error))?;
     context.ui.answer(format!("Open once: {link}"));
-    context.done(&Ready { address: address.to_string(), link });
+    if let Some(proxy) = &proxy {
+        context.ui.answer(format!("Listening: {}", proxy.url));
+    }
+    context.done(&Ready { address: address.to_string(), link, proxy });
     while !stop.wait(Duration::from_secs(3600)) {}
     drop(verifying);
-    running.stop().map_err(|error| failed("end the page", &error))?;
+    // Both take nothing new from here on, and each ends what is open in its own time.
+    page.end();
+    let proxied = running.map_or(Ok(()), Running::stop);
+    let paged = page.stop();
+    proxied.map_err(|error| failed("end the proxy", &error))?;
+    paged.map_err(|error| failed("end the page", &error))?;
     Ok(Exit::Success)
 }
 

@@ -59,6 +59,8 @@ mod seals;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod serve_proxy;
+#[cfg(test)]
 mod shared;
 #[cfg(test)]
 mod skill;

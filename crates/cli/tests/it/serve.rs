@@ -13,12 +13,12 @@ use crate::state::{Proxy, Scene, send};
 
 /// A browser that holds the cookie.
 pub(crate) struct Browser {
-    address: String,
-    cookie: String,
+    pub(crate) address: String,
+    pub(crate) cookie: String,
 }
 
 impl Browser {
-    fn new(page: &Proxy<'_>) -> Self {
+    pub(crate) fn new(page: &Proxy<'_>) -> Self {
         Self::at(&page.ready)
     }
 
@@ -93,8 +93,17 @@ fn scene() -> Scene {
     scene
 }
 
-const VIEWS: [&str; 8] =
-    ["/", "/timeline", "/requests", "/proposals", "/policy", "/skills", "/evidence", "/report"];
+const VIEWS: [&str; 9] = [
+    "/",
+    "/timeline",
+    "/requests",
+    "/proposals",
+    "/policy",
+    "/skills",
+    "/models",
+    "/evidence",
+    "/report",
+];
 
 #[test]
 fn only_the_one_link_lets_in() {

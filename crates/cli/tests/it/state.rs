@@ -137,11 +137,26 @@ impl<'a> Proxy<'a> {
     /// Starts `command` on a port of its own, and waits until it listens.
     pub(crate) fn start(scene: &'a Scene, command: &str, arguments: &[&str]) -> Self {
         let serve = [command, "--json", "--listen", "127.0.0.1:0"];
-        let mut command = scene.command("s", &[&serve[..], arguments].concat());
+        Self::started(scene, scene.command("s", &[&serve[..], arguments].concat()))
+    }
+
+    /// Starts a command that says when it is ready.
+    pub(crate) fn started(scene: &'a Scene, mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         Self { scene, child, ready: serde_json::from_str(&line).unwrap() }
+    }
+
+    /// Asks it to end.
+    pub(crate) fn terminate(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits until it has ended; its exit code.
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 
     /// Sends a whole request, and gives all that comes back.

@@ -10,6 +10,7 @@ use rustls::pki_types::CertificateDer;
 use wardkeep_policy::wrap::SessionKey;
 
 use super::judge::Watch;
+use super::meter::Meter;
 
 /// A model API that requests are passed on to.
 #[derive(Debug, Clone)]
@@ -97,6 +98,10 @@ impl Features {
 pub struct Limits {
     /// Connections at a time; more wait.
     pub connections: usize,
+    /// Exchanges at a time, over all connections; more wait.
+    pub exchanges: usize,
+    /// Connections to one model API that are kept while nobody uses them.
+    pub idle: usize,
     /// Bytes of a request that is read.
     pub request: usize,
     /// Bytes of a reply that comes in one document.
@@ -121,6 +126,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 2048,
+            exchanges: 1 << 16,
+            idle: 256,
             request: 64 << 20,
             reply: 64 << 20,
             bodies: 512 << 20,
@@ -163,6 +170,8 @@ pub struct Config {
     pub keep: bool,
     /// Who is told what is changed.
     pub watch: Option<Arc<dyn Watch>>,
+    /// What went through, counted.
+    pub meter: Arc<Meter>,
 }
 
 impl Config {
@@ -191,6 +200,7 @@ impl Config {
             block: None,
             keep: false,
             watch: None,
+            meter: Arc::default(),
         }
     }
 

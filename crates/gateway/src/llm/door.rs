@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,16 +15,17 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wardkeep_detect::leak::{OutputGuard, PromptProfile};
 use wardkeep_policy::wrap::Wrapper;
 
 use super::ask::{Asked, Print, What};
 use super::config::{Config, Limits, Upstream};
-use super::exchange::{self, Passing};
+use super::exchange::{self, Passing, Sent};
 use super::frames;
 use super::inflate::Inflate;
 use super::judge::{Admission, Exchange, Fresh, Judge, Request, Seen, Source};
+use super::meter::Open;
 use super::reply::{error_body, refusal};
 use super::room::{Held, Room, Unread};
 use super::session::{Found, Sessions};
@@ -37,8 +38,8 @@ const GUARDS: usize = 64;
 const LONG_PROMPT: usize = 8 << 10;
 /// So much of what the user asked is no secret to the user.
 const QUESTION: usize = 64 << 10;
-/// Exchanges that may be open at once.
-const OPEN: u32 = 1 << 16;
+/// Most exchanges that may be open at once.
+const MOST: usize = 1 << 20;
 /// How long the last records may take.
 const LAST_RECORDS: Duration = Duration::from_secs(10);
 
@@ -53,7 +54,7 @@ pub(super) struct Door {
     /// The block of the last request, for questions how long one would be.
     block: Mutex<Option<String>>,
     count: AtomicU64,
-    pub(super) open: Arc<Semaphore>,
+    open: Arc<Semaphore>,
     pub(super) room: Room,
 }
 
@@ -65,12 +66,25 @@ pub(super) struct Refused {
     status: StatusCode,
     wire: Option<Wire>,
     why: String,
+    /// Whether it was told and recorded as an exchange that failed.
+    told: bool,
 }
 
 impl Refused {
     pub(super) fn new(status: StatusCode, wire: Option<Wire>, why: impl Into<String>) -> Self {
-        Self { status, wire, why: why.into() }
+        Self { status, wire, why: why.into(), told: false }
     }
+
+    /// Of an exchange that was told and recorded as one that failed.
+    pub(super) fn told(self) -> Self {
+        Self { told: true, ..self }
+    }
+}
+
+/// The place of an exchange among those that may be open at once.
+pub(super) struct Busy {
+    _permit: OwnedSemaphorePermit,
+    _open: Open,
 }
 
 /// Where a request goes.
@@ -89,7 +103,7 @@ impl Door {
             guards: Mutex::new(Vec::new()),
             block: Mutex::new(config.block.clone()),
             count: AtomicU64::new(0),
-            open: Arc::new(Semaphore::new(OPEN as usize)),
+            open: Arc::new(Semaphore::new(config.limits.exchanges.clamp(1, MOST))),
             room: Room::new(config.limits.bodies),
             config,
             judge,
@@ -102,12 +116,17 @@ impl Door {
 
     /// Waits until the last exchanges are recorded.
     pub(super) async fn settled(&self) {
-        let _ = tokio::time::timeout(LAST_RECORDS, self.open.acquire_many(OPEN)).await;
+        let all = self.config.limits.exchanges.clamp(1, MOST);
+        let all = u32::try_from(all).unwrap_or(u32::MAX);
+        let _ = tokio::time::timeout(LAST_RECORDS, self.open.acquire_many(all)).await;
     }
 
     pub(super) async fn answer(self: &Arc<Self>, request: HttpRequest<Incoming>) -> Response<Body> {
         let answered = self.answered(request).await;
-        answered.unwrap_or_else(|Refused { status, wire, why }| {
+        answered.unwrap_or_else(|Refused { status, wire, why, told }| {
+            if !told {
+                self.tell(&Seen::Refused { status: status.as_u16(), why: &why });
+            }
             let body = error_body(wire, status.as_u16(), &format!("wardkeep: {why}"));
             document(status, "application/json", body)
         })
@@ -131,19 +150,36 @@ impl Door {
             return Err(Refused::new(StatusCode::NOT_IMPLEMENTED, None, why));
         }
         match call {
-            Call::Turn(wire) => self.turn(wire, way, parts, body).await,
-            Call::Count(wire) => self.count(wire, way, parts, body).await,
+            Call::Turn(wire) => {
+                let busy = self.busy().await?;
+                self.turn(wire, way, parts, body, busy).await
+            }
+            Call::Count(wire) => {
+                let busy = self.busy().await?;
+                self.count(wire, way, parts, body, busy).await
+            }
             Call::Other if self.config.strict && parts.method == Method::POST => {
                 let why =
                     "this request is not understood, and --strict lets only such through that are";
                 Err(Refused::new(StatusCode::FORBIDDEN, None, why))
             }
             Call::Other => {
+                let busy = self.busy().await?;
+                self.config.meter.unread();
                 let body = body.map_err(BoxError::from).boxed_unsync();
                 let reply = self.send(&way, &parts, parts.headers.clone(), body, None).await?;
-                Ok(exchange::unread(reply))
+                Ok(exchange::unread(reply, busy))
             }
         }
+    }
+
+    /// Waits for a place among those that are open.
+    async fn busy(&self) -> Result<Busy, Refused> {
+        let permit = Arc::clone(&self.open).acquire_owned().await;
+        let permit = permit.map_err(|error| {
+            Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, error.to_string())
+        })?;
+        Ok(Busy { _permit: permit, _open: Arc::clone(&self.config.meter).opened() })
     }
 
     /// Whether a client may ask at all: its path without the token.
@@ -159,6 +195,9 @@ impl Door {
             if !origin.is_some_and(|(_, host)| self.is_own(host)) {
                 return Err(forbidden("pages of other sites may not ask"));
             }
+        }
+        if bears_page_cookie(&parts.headers) {
+            return Err(forbidden("the cookie of Wardkeep's page is not for a model"));
         }
         let path = parts.uri.path();
         let Some(token) = &self.config.token else { return Ok(path) };
@@ -286,6 +325,7 @@ impl Door {
         way: Way<'_>,
         parts: Parts,
         body: Incoming,
+        busy: Busy,
     ) -> Result<Response<Body>, Refused> {
         let mut headers = parts.headers.clone();
         let (bytes, _held) = self.body(wire, &mut headers, body).await?;
@@ -302,7 +342,7 @@ impl Door {
         };
         headers.remove(header::CONTENT_LENGTH);
         let reply = self.send(&way, &parts, headers, full(bytes), Some(wire)).await?;
-        Ok(exchange::unread(reply))
+        Ok(exchange::unread(reply, busy))
     }
 
     async fn turn(
@@ -311,18 +351,15 @@ impl Door {
         way: Way<'_>,
         parts: Parts,
         body: Incoming,
+        busy: Busy,
     ) -> Result<Response<Body>, Refused> {
         let features = self.config.features;
         if features == super::config::Features::NONE {
             let body = body.map_err(BoxError::from).boxed_unsync();
             let reply = self.send(&way, &parts, parts.headers.clone(), body, Some(wire)).await?;
-            return Ok(exchange::unread(reply));
+            return Ok(exchange::unread(reply, busy));
         }
         let began = Instant::now();
-        let permit = Arc::clone(&self.open).acquire_owned().await;
-        let permit = permit.map_err(|error| {
-            Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(wire), error.to_string())
-        })?;
         let mut headers = parts.headers.clone();
         let (bytes, room) = self.body(wire, &mut headers, body).await?;
         let unreadable = |error| {
@@ -379,29 +416,31 @@ impl Door {
         headers.remove(header::CONTENT_LENGTH);
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let length = sent.len();
-        // It is on its way while it is hashed.
-        let hashed = async { Sha256::digest(&sent).into() };
-        let going = self.send(&way, &parts, headers, full(sent.clone()), Some(wire));
-        let (reply, hash) = tokio::join!(going, hashed);
-        let kept = (self.config.keep && length <= self.config.limits.kept).then_some(sent);
-        drop((bytes, room));
-        let passing = Passing {
+        let kept = self.config.keep && length <= self.config.limits.kept;
+        let mut passing = Passing {
             door: Arc::clone(self),
             exchange,
-            sent: (length, hash),
-            kept,
+            sent: Sent::Unhashed(sent.clone()),
+            kept: kept.then(|| sent.clone()),
             marked,
             guard,
             question,
             session: found.key(),
             began,
-            _permit: permit,
+            busy: Some(busy),
+            recorded: AtomicBool::new(false),
         };
+        // It is on its way while it is hashed.
+        let hashed = async { Sha256::digest(&sent).into() };
+        let going = self.send(&way, &parts, headers, full(sent.clone()), Some(wire));
+        let (reply, hash) = tokio::join!(going, hashed);
+        passing.sent = Sent::Hashed(length, hash);
+        drop((bytes, room, sent));
         match reply {
             Ok(reply) => passing.reply(reply).await,
             Err(refused) => {
                 passing.failed(refused.why.clone()).await;
-                Err(refused)
+                Err(refused.told())
             }
         }
     }
@@ -458,10 +497,22 @@ impl Door {
     }
 
     pub(super) fn tell(&self, seen: &Seen<'_>) {
+        self.config.meter.seen(seen);
         if let Some(watch) = &self.config.watch {
             watch.seen(seen);
         }
     }
+}
+
+/// Whether a request bears the cookie of the owner's page: browsers send it to every port of an address.
+fn bears_page_cookie(headers: &HeaderMap) -> bool {
+    headers.get_all(header::COOKIE).iter().any(|line| {
+        let mut pairs = line.as_bytes().split(|byte| *byte == b';');
+        pairs.any(|pair| {
+            let rest = pair.trim_ascii_start().strip_prefix(crate::COOKIE.as_bytes());
+            rest.is_some_and(|rest| rest.trim_ascii_start().starts_with(b"="))
+        })
+    })
 }
 
 fn request_of(

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ use hyper::body::{Body as HttpBody, Frame, Incoming};
 use hyper::header::{self, HeaderMap};
 use hyper::{Response, StatusCode};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use wardkeep_detect::leak::OutputGuard;
 
-use super::door::{Door, Refused, full};
+use super::door::{Busy, Door, Refused, full};
 use super::inflate::Inflate;
 use super::judge::{Bodies, Ended, Exchange, Outcome, Seen};
 use super::reply::{Reply, Ruling, Step, ToolCall, Whole, stream_error};
@@ -29,19 +30,23 @@ const QUIET: Duration = Duration::from_secs(5);
 /// Calls in one reply.
 const CALLS: usize = 256;
 
-/// A reply that nobody looks into.
-pub(super) fn unread(reply: Response<Incoming>) -> Response<Body> {
+/// A reply that nobody looks into; its place is kept until all of it has passed.
+pub(super) fn unread(reply: Response<Incoming>, busy: Busy) -> Response<Body> {
     let (mut parts, body) = reply.into_parts();
     end_to_end(&mut parts.headers);
-    Response::from_parts(parts, body.map_err(BoxError::from).boxed_unsync())
+    let body = body.map_err(move |error| {
+        let _ = &busy;
+        BoxError::from(error)
+    });
+    Response::from_parts(parts, body.boxed_unsync())
 }
 
 /// An exchange whose request went out.
 pub(super) struct Passing {
     pub(super) door: Arc<Door>,
     pub(super) exchange: Exchange,
-    /// Bytes and hash of the body that went out.
-    pub(super) sent: (usize, [u8; 32]),
+    /// The body that went out.
+    pub(super) sent: Sent,
     /// That body, where it is kept.
     pub(super) kept: Option<Bytes>,
     pub(super) marked: usize,
@@ -50,7 +55,53 @@ pub(super) struct Passing {
     /// The session, as the door knows it.
     pub(super) session: u64,
     pub(super) began: std::time::Instant,
-    pub(super) _permit: OwnedSemaphorePermit,
+    pub(super) busy: Option<Busy>,
+    /// Whether it is recorded what became of it.
+    pub(super) recorded: AtomicBool,
+}
+
+/// A body that went out.
+#[derive(Clone)]
+pub(super) enum Sent {
+    /// It, while it goes.
+    Unhashed(Bytes),
+    /// How many bytes it had, and their hash.
+    Hashed(usize, [u8; 32]),
+}
+
+impl Sent {
+    fn hashed(&self) -> (usize, [u8; 32]) {
+        match self {
+            Self::Unhashed(body) => (body.len(), Sha256::digest(body).into()),
+            Self::Hashed(length, hash) => (*length, *hash),
+        }
+    }
+}
+
+/// An exchange that is dropped without a record is one whose agent went away while the model was waited for:
+/// nobody asks for the answer any more, and the record is made all the same.
+impl Drop for Passing {
+    fn drop(&mut self) {
+        if self.recorded.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let left = Self {
+            door: Arc::clone(&self.door),
+            exchange: self.exchange.clone(),
+            sent: self.sent.clone(),
+            kept: self.kept.take(),
+            marked: self.marked,
+            guard: None,
+            question: String::new(),
+            session: self.session,
+            began: self.began,
+            busy: self.busy.take(),
+            // Should the runtime end before that, there is no further try.
+            recorded: AtomicBool::new(true),
+        };
+        runtime.spawn(async move { left.done(None, left.tally(), None, Ended::Gone).await });
+    }
 }
 
 /// What is counted of a reply.
@@ -95,10 +146,12 @@ impl Passing {
     }
 
     async fn done(&self, status: Option<u16>, tally: Tally, reply: Option<&Reply>, ended: Ended) {
+        self.recorded.store(true, Ordering::Relaxed);
+        let (sent, sent_sha256) = self.sent.hashed();
         let outcome = Outcome {
             status,
-            sent: self.sent.0,
-            sent_sha256: self.sent.1,
+            sent,
+            sent_sha256,
             received: tally.received,
             shown_sha256: tally.shown.finalize().into(),
             marked: self.marked,
@@ -127,7 +180,7 @@ impl Passing {
             return Ok(Response::from_parts(parts, channel));
         }
         let wire = self.exchange.wire;
-        let refuse = |why: &str| Refused::new(StatusCode::BAD_GATEWAY, Some(wire), why);
+        let refuse = |why: &str| Refused::new(StatusCode::BAD_GATEWAY, Some(wire), why).told();
         let Some(inflate) = Inflate::of(&parts.headers) else {
             let why = "the model's reply is encoded in a way that cannot be read";
             self.done(Some(status), self.tally(), None, Ended::Cut(why.to_owned())).await;

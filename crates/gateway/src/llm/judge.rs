@@ -210,6 +210,13 @@ pub enum Seen<'a> {
         /// What was said of it.
         ruling: &'a Ruling,
     },
+    /// A request was refused before anything was judged, or could not be passed on.
+    Refused {
+        /// The status of the answer.
+        status: u16,
+        /// Why.
+        why: &'a str,
+    },
     /// A reply has ended.
     Reply {
         /// The exchange.

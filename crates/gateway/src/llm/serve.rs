@@ -33,10 +33,17 @@ pub async fn serve(
     judge: Arc<dyn Judge>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    through(listener, Door::new(config, judge)?, shutdown).await
+}
+
+async fn through(
+    listener: std::net::TcpListener,
+    door: Door,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    let limits = config.limits;
-    let door = Arc::new(Door::new(config, judge)?);
+    let (limits, door) = (door.limits(), Arc::new(door));
     let room = Arc::new(Semaphore::new(limits.connections.max(1)));
     let (ending, ended) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -133,15 +140,17 @@ async fn is_second(stream: &TcpStream) -> Option<bool> {
 /// Serves on threads of its own, for programs that are not asynchronous. Stopped, it lets open replies end.
 ///
 /// # Errors
-/// When no thread or runtime can be started.
+/// When the certificates of this system cannot be used, or no thread or runtime can be started.
 pub fn start(
     listener: std::net::TcpListener,
     config: Config,
     judge: Arc<dyn Judge>,
     threads: usize,
 ) -> io::Result<Running> {
+    // Before there is a thread: whoever starts it is told what is wrong.
+    let door = Door::new(config, judge)?;
     Running::start("model-proxy", threads, |stopped| {
-        serve(listener, config, judge, async {
+        through(listener, door, async {
             let _ = stopped.await;
         })
     })

@@ -45,7 +45,7 @@ pub(super) fn models(config: &Config) -> io::Result<Models> {
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(256)
+        .pool_max_idle_per_host(config.limits.idle)
         .build(connector))
 }
 

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hyper::header::{self, HeaderMap};
 use subtle::ConstantTimeEq as _;
 
-/// Name of the cookie.
-const COOKIE: &str = "wardkeep";
+use crate::COOKIE;
 
 /// What the page is served with. Both words are new at each start.
 #[derive(Debug, Clone)]

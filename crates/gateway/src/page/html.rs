@@ -59,13 +59,14 @@ impl fmt::Display for Part<'_> {
 }
 
 /// Views, in the order of the menu: address and name.
-pub(super) const MENU: [(&str, &str); 8] = [
+pub(super) const MENU: [(&str, &str); 9] = [
     ("/", "Now"),
     ("/timeline", "Timeline"),
     ("/requests", "Requests"),
     ("/proposals", "Proposals"),
     ("/policy", "Policy"),
     ("/skills", "Skills"),
+    ("/models", "Model API"),
     ("/evidence", "Evidence"),
     ("/report", "Report"),
 ];

@@ -35,6 +35,7 @@ pub(super) async fn look(office: Arc<dyn Office>, news: watch::Sender<u64>) {
 /// An answer that tells how many records there are, at once and whenever there are more.
 pub(super) fn stream(
     mut news: watch::Receiver<u64>,
+    mut ended: watch::Receiver<bool>,
     place: OwnedSemaphorePermit,
 ) -> Response<Body> {
     let (mut sender, body) = Channel::<Bytes>::new(4);
@@ -42,7 +43,11 @@ pub(super) fn stream(
     tokio::spawn(async move {
         let _place = place;
         loop {
-            let text = match tokio::time::timeout(ALIVE, news.changed()).await {
+            let changed = tokio::select! {
+                changed = tokio::time::timeout(ALIVE, news.changed()) => changed,
+                _ = ended.wait_for(|ended| *ended) => return,
+            };
+            let text = match changed {
                 Ok(Ok(())) => format!("data: {}\n\n", *news.borrow_and_update()),
                 // The page ends.
                 Ok(Err(_)) => return,

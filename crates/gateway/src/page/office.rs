@@ -6,6 +6,8 @@ use wardkeep_monitor::grade::Grade;
 use wardkeep_monitor::index::{Category, Severity, Verdict};
 use wardkeep_monitor::notices::Notice;
 
+use crate::llm::Traffic;
+
 /// Why something is not shown or not done, in words for the owner.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
@@ -110,6 +112,11 @@ pub trait Office: Send + Sync + 'static {
     /// # Errors
     /// When they cannot be read.
     fn skills(&self) -> Outcome<Skills>;
+    /// The model API proxy that this process serves, too, if it does.
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    fn models(&self) -> Outcome<Option<ModelApi>>;
     /// The whole report, as a page of its own.
     ///
     /// # Errors
@@ -404,6 +411,27 @@ pub struct SkillRow {
     pub grants: Vec<String>,
     /// Where it lies, and whether it is as it was: `unchanged`, `changed` or `gone`.
     pub places: Vec<(String, &'static str)>,
+}
+
+/// A model API proxy at work.
+#[derive(Debug, Clone, Default)]
+pub struct ModelApi {
+    /// Where it listens, without its token.
+    pub url: String,
+    /// How it was told to work, in words.
+    pub options: Vec<String>,
+    /// When it began.
+    pub since: String,
+    /// The time of now.
+    pub now: String,
+    /// Where requests go: names and addresses.
+    pub upstreams: Vec<(String, String)>,
+    /// What went through.
+    pub traffic: Traffic,
+    /// What went wrong lately, the newest first: when, and what.
+    pub errors: Vec<(String, String)>,
+    /// What was added and removed lately, the newest first: when, and what.
+    pub lines: Vec<(String, String)>,
 }
 
 /// A policy.

@@ -42,6 +42,7 @@ pub(super) struct Desk {
     office: Arc<dyn Office>,
     confirmations: Mutex<Confirmations>,
     news: watch::Sender<u64>,
+    ended: watch::Receiver<bool>,
     live: Arc<Semaphore>,
     random: Box<dyn Fn() -> io::Result<String> + Send + Sync>,
 }
@@ -51,6 +52,7 @@ impl Desk {
         config: Config,
         office: Arc<dyn Office>,
         news: watch::Sender<u64>,
+        ended: watch::Receiver<bool>,
         random: Box<dyn Fn() -> io::Result<String> + Send + Sync>,
     ) -> Self {
         Self {
@@ -58,9 +60,15 @@ impl Desk {
             office,
             confirmations: Mutex::default(),
             news,
+            ended,
             live: Arc::new(Semaphore::new(LIVE)),
             random,
         }
+    }
+
+    /// Says when the page is to end.
+    pub(super) fn ended(&self) -> watch::Receiver<bool> {
+        self.ended.clone()
     }
 
     /// Looks something up where it may take its time.
@@ -132,6 +140,7 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/proposals", get(proposals).post(changes::propose))
         .route("/policy", get(policies).post(changes::edit))
         .route("/skills", get(skills))
+        .route("/models", get(models))
         .route("/evidence", get(chain).post(changes::verify))
         .route("/report", get(report))
         .route("/confirm", post(changes::confirm))
@@ -353,7 +362,7 @@ async fn rows(State(desk): State<Arc<Desk>>, Query(filters): Query<Filters>) -> 
 
 async fn news(State(desk): State<Arc<Desk>>) -> Response<Body> {
     match Arc::clone(&desk.live).try_acquire_owned() {
-        Ok(place) => live::stream(desk.news.subscribe(), place),
+        Ok(place) => live::stream(desk.news.subscribe(), desk.ended(), place),
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
@@ -389,6 +398,11 @@ async fn policies(State(desk): State<Arc<Desk>>) -> Page {
 async fn skills(State(desk): State<Arc<Desk>>) -> Page {
     let skills = desk.ask(|office| office.skills()).await;
     shown(skills, "/skills", "Skills", views::skills::view)
+}
+
+async fn models(State(desk): State<Arc<Desk>>) -> Page {
+    let models = desk.ask(|office| office.models()).await;
+    shown(models, "/models", "Model API", |models| views::models::view(models.as_ref()))
 }
 
 async fn chain(State(desk): State<Arc<Desk>>) -> Page {

@@ -22,12 +22,15 @@ use crate::threads::Running;
 const CONNECTIONS: usize = 64;
 /// How long the head of a request may take.
 const HEAD: Duration = Duration::from_secs(10);
+/// How long answers may take to end when the page is to end.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// How long it waits when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Threads for requests; what takes long has threads of its own.
 const THREADS: usize = 1;
 
-/// Serves the page on threads of its own; it ends when what is given back is dropped.
+/// Serves the page on threads of its own; it ends when what is given back is dropped. Answers that were
+/// asked for get their time to end, views that tell of news end at once.
 ///
 /// # Errors
 /// When the listener or a thread cannot be used.
@@ -41,9 +44,11 @@ pub fn start(
     Running::start("page", THREADS, move |stop| async move {
         let listener = TcpListener::from_std(listener)?;
         let (news, _) = watch::channel(0);
-        let desk = Arc::new(Desk::new(config, Arc::clone(&office), news.clone(), Box::new(random)));
+        let (ending, ended) = watch::channel(false);
+        let own = Arc::clone(&office);
+        let desk = Arc::new(Desk::new(config, own, news.clone(), ended, Box::new(random)));
         let looking = tokio::spawn(live::look(office, news));
-        let served = serve(listener, desk, stop).await;
+        let served = serve(listener, desk, &ending, stop).await;
         looking.abort();
         served
     })
@@ -52,6 +57,7 @@ pub fn start(
 async fn serve(
     listener: TcpListener,
     desk: Arc<Desk>,
+    ending: &watch::Sender<bool>,
     stop: tokio::sync::oneshot::Receiver<()>,
 ) -> io::Result<()> {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
@@ -77,18 +83,29 @@ async fn serve(
         }
         while connections.try_join_next().is_some() {}
     }
-    connections.shutdown().await;
+    drop(listener);
+    let _ = ending.send(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(FAREWELL, all).await.is_err() {
+        connections.shutdown().await;
+    }
     Ok(())
 }
 
 async fn connection(stream: TcpStream, desk: Arc<Desk>) {
     let _ = stream.set_nodelay(true);
+    let mut ended = desk.ended();
     let service = TowerToHyperService::new(routes::router(desk));
-    // Whoever went away is not told.
-    let _ = hyper::server::conn::http1::Builder::new()
+    let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(64 << 10)
-        .serve_connection(TokioIo::new(Impatient::new(stream)), service)
-        .await;
+        .serve_connection(TokioIo::new(Impatient::new(stream)), service);
+    tokio::pin!(served);
+    // Whoever went away is not told.
+    tokio::select! {
+        _ = &mut served => return,
+        _ = ended.wait_for(|ended| *ended) => served.as_mut().graceful_shutdown(),
+    }
+    let _ = served.await;
 }

@@ -1,6 +1,7 @@
 //! What the pages hold.
 
 pub(super) mod chain;
+pub(super) mod models;
 pub(super) mod now;
 pub(super) mod policy;
 pub(super) mod proposals;

@@ -15,8 +15,9 @@ use wardkeep_evidence::record::RecordType;
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_evidence::verify::Trust;
 use wardkeep_gateway::page::{
-    Answer, Chain, Event, Events, EventsAsked, Evidence, FullCheck, Given, Office, Outcome, Policy,
-    Posture, RecordView, Requests, Scope, SkillRow, Skills, Staged, Trouble, Waiting,
+    Answer, Chain, Event, Events, EventsAsked, Evidence, FullCheck, Given, ModelApi, Office,
+    Outcome, Policy, Posture, RecordView, Requests, Scope, SkillRow, Skills, Staged, Trouble,
+    Waiting,
 };
 use wardkeep_monitor::approvals::{Approvals, REQUEST_SECONDS, Shown};
 use wardkeep_monitor::daemon::Stop;
@@ -39,6 +40,7 @@ use crate::commands::evidence::resolve::find_record;
 use crate::commands::identity::{Meant, StagedLines, held_lines, staged_lines};
 use crate::commands::log::told;
 use crate::commands::md::next_step;
+use crate::commands::proxy::Look;
 use crate::commands::skill::list::state as place_state;
 use crate::commands::standing::Observer;
 use crate::context::Context;
@@ -70,10 +72,12 @@ pub(super) struct Desk {
     full: Arc<Mutex<Option<FullCheck>>>,
     verifying: Arc<Mutex<()>>,
     observer: Observer,
+    /// The model API proxy that this process serves, too.
+    models: Option<Look>,
 }
 
 impl Desk {
-    pub(super) fn new(context: &Context) -> Result<Self, CliError> {
+    pub(super) fn new(context: &Context, models: Option<Look>) -> Result<Self, CliError> {
         Ok(Self {
             state: context.state_dir()?,
             program: context.program()?,
@@ -85,6 +89,7 @@ impl Desk {
             full: Arc::default(),
             verifying: Arc::default(),
             observer: Observer::new(context)?,
+            models,
         })
     }
 
@@ -492,6 +497,10 @@ impl Office for Desk {
             put(&now)?;
         }
         signed
+    }
+
+    fn models(&self) -> Outcome<Option<ModelApi>> {
+        Ok(self.models.as_ref().map(|look| look.model_api(self.clock.now())))
     }
 
     fn report(&self) -> Outcome<String> {
