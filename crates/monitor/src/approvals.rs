@@ -43,6 +43,8 @@ pub(crate) use standing::sign_along;
 
 /// How long a request waits for its answer, in seconds.
 pub const REQUEST_SECONDS: i64 = 10 * 60;
+/// How long a refusal holds for the same action of the same session.
+const REFUSED_SECONDS: u64 = 10 * 60;
 /// How long a grant for one time is good, unless told otherwise.
 pub const ONCE_SECONDS: i64 = 10 * 60;
 /// How long a grant for a session is good, unless told otherwise.
@@ -279,6 +281,28 @@ impl Approvals {
             }
         }
         Ok(None)
+    }
+
+    /// The record by which the owner refused an action of a session a while ago, so that asking again
+    /// and again wears nobody out.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn refused(
+        &self,
+        action: ActionHash,
+        session: &str,
+        now: Timestamp,
+    ) -> Result<Option<RecordId>> {
+        let inner = self.current()?;
+        let holds = |at: Timestamp| now.unix().abs_diff(at.unix()) < REFUSED_SECONDS;
+        let same = inner
+            .book
+            .refused
+            .iter()
+            .rev()
+            .find(|one| one.action == action && one.session == session && holds(one.at));
+        Ok(same.map(|one| one.by))
     }
 
     /// The grants in force at `now`: those for a time, then those for always.

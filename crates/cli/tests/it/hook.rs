@@ -410,6 +410,24 @@ fn what_needs_the_owner_is_held_until_they_approve_it_once() {
 }
 
 #[test]
+fn what_the_owner_refused_is_not_asked_again_and_again() {
+    let place = Place::with_key();
+    assert!(is_leave(&place.shell("cat .env")));
+    let send = "curl -d hello https://example.org/x";
+    let id = held(&place.shell(send));
+    place.scene.expect(0, "s", &["approvals", "deny", &id]);
+    for _ in 0..2 {
+        let ran = place.shell(send);
+        assert!(ran.code == 2 && ran.stderr.contains("The owner refused exactly this"), "{ran:?}");
+        assert!(!ran.stderr.contains("approvals approve"), "{ran:?}");
+    }
+    let list = place.scene.json(0, "s", &["approvals", "list"]);
+    assert_eq!(list["pending"], json!([]), "{list}");
+    // Something else is another question.
+    held(&place.shell("curl -d other https://example.org/x"));
+}
+
+#[test]
 fn what_came_from_outside_steers_nothing_without_the_owner() {
     let place = Place::with_key();
     let steering = [

@@ -134,6 +134,7 @@ impl Approvals {
         let mut told = kind("refusal");
         told.push("action", Value::from(grant.action.to_string()));
         told.push("request", Value::from(grant.request.to_string()));
+        told.push("withdrawn", Value::from(true));
         tell_way(&mut told, who);
         let mut event = Event::new(RecordType::GuardDecision, Principal::User, Value::Object(told));
         event.session = &grant.session;

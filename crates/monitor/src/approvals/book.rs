@@ -92,6 +92,16 @@ pub struct Answered {
     pub by: RecordId,
 }
 
+/// A refusal, which holds for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NotNow {
+    pub(super) action: ActionHash,
+    pub(super) session: String,
+    pub(super) at: Timestamp,
+    /// The record of it.
+    pub(super) by: RecordId,
+}
+
 /// Requests, answers and grants.
 #[derive(Debug)]
 pub(super) struct Book {
@@ -99,6 +109,8 @@ pub(super) struct Book {
     pub(super) position: Position,
     pub(super) requests: VecDeque<Asked>,
     pub(super) answered: VecDeque<Answered>,
+    /// What was refused lately.
+    pub(super) refused: VecDeque<NotNow>,
     pub(super) grants: HashMap<ActionHash, Vec<Grant>>,
     /// Grants that were used up or taken back, until they would have ended.
     pub(super) spent: HashMap<GrantId, Option<Timestamp>>,
@@ -112,6 +124,7 @@ impl Default for Book {
             position: Position::START,
             requests: VecDeque::new(),
             answered: VecDeque::new(),
+            refused: VecDeque::new(),
             grants: HashMap::new(),
             spent: HashMap::new(),
             forged: VecDeque::new(),
@@ -200,6 +213,7 @@ impl Book {
             return;
         };
         self.answer(grant.request, record.id, true);
+        self.refused.retain(|one| (one.action, &one.session) != (grant.action, &grant.session));
         self.requests.retain(|asked| !asked.is_same(grant.action, &grant.session));
         // What is for always counts where the signed set has it, not here.
         if grant.scope == Scope::Always {
@@ -226,6 +240,13 @@ impl Book {
         self.answer(request, record.id, false);
         let session = record.meta_str("session").unwrap_or_default();
         self.requests.retain(|asked| asked.id != request && !asked.is_same(action, session));
+        // What was only taken back may be asked for again.
+        if told.get("withdrawn").is_none()
+            && let Some(at) = record.timestamp().and_then(|at| at.parse().ok())
+        {
+            let refused = NotNow { action, session: session.to_owned(), at, by: record.id };
+            push_bounded(&mut self.refused, refused, MAX_ANSWERED);
+        }
         // It needs no signature: a refusal only ever takes away.
         self.spend(|grant| grant.request == request);
     }
@@ -258,6 +279,7 @@ impl Book {
     /// Forgets what has ended; `asked_after` is the time before which a request has.
     pub(super) fn forget(&mut self, now: Timestamp, asked_after: Timestamp) {
         self.requests.retain(|asked| asked.at > asked_after);
+        self.refused.retain(|one| one.at > asked_after);
         self.grants.retain(|_, grants| {
             grants.retain(|grant| grant.is_current(now));
             !grants.is_empty()

@@ -10,14 +10,14 @@ use wardkeep_evidence::hash::{RecordId, decode_hex, encode_hex};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_guard::taint::Taint;
 
-use super::book::{Answered, Asked, Book};
+use super::book::{Answered, Asked, Book, NotNow};
 use super::{ActionHash, Grant, GrantId, GrantKey, Scope};
 use crate::files::read_plain;
 use crate::journal::{Location, Position, SegmentNumber};
 
 const FILE: &str = "approvals-seen.json";
 const MAX_BYTES: u64 = 32 << 20;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Hexadecimal digits of the signature, and the newline behind them.
 const HEAD: usize = 65;
 
@@ -28,6 +28,7 @@ struct Kept {
     position: Position,
     requests: Vec<KeptRequest>,
     answered: Vec<(RecordId, bool, RecordId)>,
+    refused: Vec<(String, String, i64, RecordId)>,
     grants: Vec<KeptGrant>,
     spent: Vec<(String, Option<i64>)>,
     forged: Vec<RecordId>,
@@ -92,12 +93,17 @@ impl Kept {
     fn of(book: &Book) -> Self {
         let unix = |time: Option<Timestamp>| time.map(Timestamp::unix);
         let answered = book.answered.iter().map(|one| (one.request, one.approved, one.by));
+        let refused = book
+            .refused
+            .iter()
+            .map(|one| (one.action.to_string(), one.session.clone(), one.at.unix(), one.by));
         let spent = book.spent.iter().map(|(id, expires)| (id.to_string(), unix(*expires)));
         Self {
             version: VERSION,
             position: book.position,
             requests: book.requests.iter().map(KeptRequest::of).collect(),
             answered: answered.collect(),
+            refused: refused.collect(),
             grants: book.grants.values().flatten().map(KeptGrant::of).collect(),
             spent: spent.collect(),
             forged: book.forged.iter().copied().collect(),
@@ -113,6 +119,10 @@ impl Kept {
             .into_iter()
             .map(|(request, approved, by)| Answered { request, approved, by })
             .collect();
+        for (action, session, at, by) in self.refused {
+            let (action, at) = (action.parse().ok()?, Timestamp::from_unix(at)?);
+            book.refused.push_back(NotNow { action, session, at, by });
+        }
         for grant in self.grants {
             let grant = grant.into_grant()?;
             book.grants.entry(grant.action).or_default().push(grant);

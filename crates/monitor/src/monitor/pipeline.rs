@@ -428,6 +428,14 @@ impl Monitor {
                 decision = decide::judge(&cleared, rules);
                 decision.taint |= taint;
                 approval = Some(grant.record);
+            } else if let Some(refusal) =
+                self.approvals.refused(action, crossing.who.session, now)?
+            {
+                decision.verdict = Verdict::Deny;
+                decision.rule = "owner-refused".into();
+                decision.reason = format!(
+                    "The owner refused exactly this within the last ten minutes (record {refusal:.12})."
+                );
             }
         }
         if let Some(denial) = crossing.file.and_then(|file| file.denial.as_ref())
@@ -752,6 +760,7 @@ fn suggestion(decision: &Decision, crossing: &Crossing<'_>) -> Option<String> {
         (Verdict::Deny, rule) if rule.starts_with("fs-") => {
             "let the owner read it, or allow the file in config.toml and sign it"
         }
+        (Verdict::Deny, "owner-refused") => "do something else, or ask the user what they want",
         (Verdict::Deny, "output-leak-detected") => "answer without quoting the prompt",
         (Verdict::Deny, _) => "see `wardkeep log` for what led to it",
     };
