@@ -193,7 +193,7 @@ const SESSION: usize = 4;
 const SHORT_ID: usize = 10;
 const LONGEST_SESSION: usize = 16;
 /// Below this a summary says nothing.
-const SHORTEST_SUMMARY: usize = 16;
+const SHORTEST_SUMMARY: usize = 40;
 
 fn show(context: &mut Context, lines: &[Vec<u8>]) {
     if lines.is_empty() {
@@ -210,12 +210,34 @@ fn show(context: &mut Context, lines: &[Vec<u8>]) {
     let last = rows[0].len() - 1;
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let others: usize = (0..last).filter_map(width).map(|width| width + 2).sum();
-    let left = context.ui.width().saturating_sub(others + 2).max(SHORTEST_SUMMARY);
+    let left = context.ui.width().saturating_sub(others + 2);
+    if left < SHORTEST_SUMMARY {
+        show_below(context, &rows);
+        return;
+    }
     for row in &mut rows {
         row[last] = cut(&row[last], left);
     }
     let cells = rows.iter().map(|row| row.iter().map(Line::from).collect());
     context.ui.answer_table(&cells.collect::<Vec<_>>());
+}
+
+/// Where there is no room beside the rest, what each record tells stands below it.
+fn show_below(context: &mut Context, rows: &[Vec<String>]) {
+    const INDENT: usize = 9;
+    let last = rows.first().map_or(0, |row| row.len() - 1);
+    let widths: Vec<usize> = (0..last)
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let left = context.ui.width().saturating_sub(INDENT);
+    for (number, row) in rows.iter().enumerate() {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        context.ui.answer(format!("  {}", line.trim_end()));
+        if number > 0 {
+            context.ui.answer(format!("{:INDENT$}{}", "", cut(&row[last], left)));
+        }
+    }
 }
 
 fn row(line: &JournalLine<'_>) -> [String; 7] {

@@ -94,11 +94,12 @@ impl Monitor {
             }
         }
         self.keep_for_undo(&who, &body.parts, &said.answers)?;
-        let allowed = |one: &AnswerBody| one.verdict == Verdict::Allow.as_str();
-        let parts = said
-            .answers
-            .iter()
-            .map(|one| (allowed(one), RecordId::from_hex(&one.record).unwrap_or(RecordId::ZERO)));
+        // The call of a tool is a question, and its parts are what happens.
+        let parts = body.parts.iter().zip(&said.answers).map(|(part, one)| {
+            let deed = !matches!(part.what, Hook::ToolCall { .. });
+            let record = RecordId::from_hex(&one.record).unwrap_or(RecordId::ZERO);
+            (deed && one.verdict == Verdict::Allow.as_str(), record)
+        });
         // A file tool that is sent to the staging folder, or a result that is shortened, happens.
         let stopped = |one: &AnswerBody| {
             [Verdict::Deny, Verdict::Ask].iter().any(|verdict| one.verdict == verdict.as_str())
