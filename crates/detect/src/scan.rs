@@ -153,13 +153,13 @@ impl Detector {
     pub fn scan(&self, text: &str, channel: Channel) -> Scan {
         let (mut findings, mut others) = (Heaviest::default(), Heaviest::default());
         let mut addresses = false;
-        let mut learned = 0.0f32;
+        let (mut learned, mut blocks) = (0.0f32, 0);
         let mut views = read(text, &self.limits, |view, first, work| {
             for set in &self.sets {
                 rules(set, text, view, first, channel, work, &mut findings);
             }
-            if let Some(found) = self.model.as_ref().and_then(|model| model.finding(view, channel))
-            {
+            let model = self.model.as_ref();
+            if let Some(found) = model.and_then(|model| model.finding(view, channel, &mut blocks)) {
                 learned = learned.max(found.weight);
                 if found.weight >= REPORTED {
                     findings.add(LEARNED, found.weight, found.span, || found);

@@ -4,8 +4,9 @@
 //! `docs/model-card.md` says on which, and what it is worth.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use crate::finding::{Category, Channel, Finding};
+use crate::finding::{Category, Channel, Finding, Transform};
 use crate::views::View;
 
 use self::features::{SCALES, Sink, WINDOW};
@@ -23,8 +24,12 @@ pub static SHIPPED: &[u8] = include_bytes!("score/weights.bin");
 pub const SMOOTH: f32 = 30.0;
 /// What a score counts for at most: it needs a rule beside it to block.
 const MOST: f32 = 0.75;
+/// What the score of a text of one block counts for at most: a few words are suspicious, and no more.
+const SHORT: f32 = 0.5;
 /// What it counts for in addition that the words were hidden by an encoding, as the logarithm of odds.
 const ENCODED: f32 = 2.0;
+/// Blocks of a page: about five hundred words.
+const PAGE: usize = 32;
 /// A score that counts for less is no finding, though it counts.
 pub const REPORTED: f32 = 0.4;
 
@@ -44,11 +49,22 @@ pub fn weight(distance: f32) -> f32 {
     (1.0 / (1.0 + (-distance).exp())).min(MOST)
 }
 
+/// What a text of so many blocks is asked for more than one of a single block, as a share of the weights' `length`: of more
+/// windows the highest is higher by chance. Beyond a page it grows no more, so that no filling hides an attack.
+#[must_use]
+pub fn stretch(blocks: usize) -> f32 {
+    #[expect(clippy::cast_precision_loss, reason = "at most `PAGE`")]
+    let blocks = blocks.clamp(1, PAGE) as f32;
+    blocks.ln()
+}
+
 /// The window of a text that scores highest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Highest {
     /// Its score: the logarithm of the odds, as trained.
     pub score: f32,
+    /// Blocks of the whole text.
+    pub blocks: usize,
     /// Its first byte.
     pub start: usize,
     /// Behind its last byte.
@@ -89,17 +105,39 @@ impl Model {
         };
         features::walk(text, &mut sums);
         let bias = self.weights.bias[kind];
-        sums.highest.map(|one| Highest { score: one.score + bias, ..one })
+        sums.highest.map(|one| Highest { score: one.score + bias, blocks: sums.next, ..one })
+    }
+
+    /// How far a score is above what texts of its length and kind are suspicious from.
+    #[must_use]
+    pub fn distance(&self, highest: &Highest, kind: usize) -> f32 {
+        let asked =
+            self.weights.threshold[kind] + self.weights.length[kind] * stretch(highest.blocks);
+        highest.score - asked
     }
 
     /// What a reading of a text counts for, as a finding, however little; `None` where there is nothing to score.
+    ///
+    /// `blocks` are those of the longest reading so far: a part that was decoded is one of many windows all the same.
     #[must_use]
-    pub fn finding(&self, view: &View<'_>, channel: Channel) -> Option<Finding> {
+    pub fn finding(
+        &self,
+        view: &View<'_>,
+        channel: Channel,
+        blocks: &mut usize,
+    ) -> Option<Finding> {
         let kind = kind_of(channel)?;
-        let highest = self.highest(view.text(), kind)?;
+        let mut highest = self.highest(view.text(), kind)?;
+        *blocks = highest.blocks.max(*blocks);
+        highest.blocks = *blocks;
         let altered = view.altered(highest.start..highest.end);
-        let encoded = altered && view.path().iter().any(|&step| step.hides());
+        // Text in characters that do not show is a finding by itself.
+        let hides = |step: &Transform| step.hides() && *step != Transform::Tags;
+        let encoded = altered
+            && view.path().iter().any(hides)
+            && mostly_altered(view, highest.start..highest.end);
         let prior = if encoded { ENCODED } else { 0.0 };
+        let most = if highest.blocks <= 1 { SHORT } else { MOST };
         Some(Finding {
             rule: Cow::Borrowed(LEARNED),
             category: if kind == 0 {
@@ -107,12 +145,24 @@ impl Model {
             } else {
                 Category::IndirectInjection
             },
-            weight: weight(highest.score + prior - self.weights.threshold[kind]),
+            weight: weight(self.distance(&highest, kind) + prior).min(most),
             span: view.span(highest.start..highest.end),
             path: if altered { view.path().to_vec() } else { Vec::new() },
             reason: Cow::Borrowed("The wording as a whole is like that of attacks."),
         })
     }
+}
+
+/// Whether a third of the words of a window were undone: digits in a text are not yet a disguise.
+fn mostly_altered(view: &View<'_>, window: Range<usize>) -> bool {
+    let text = view.text().get(window.clone()).unwrap_or_default();
+    let (mut words, mut altered) = (0, 0);
+    for word in text.split_whitespace() {
+        let start = window.start + (word.as_ptr() as usize - text.as_ptr() as usize);
+        words += 1;
+        altered += usize::from(view.altered(start..start + word.len()));
+    }
+    3 * altered >= words
 }
 
 /// The sums of the last blocks.
@@ -152,7 +202,7 @@ impl Sink for Sums<'_> {
             #[expect(clippy::cast_precision_loss, reason = "far below 2^24")]
             let score = sum as f32 * self.scale / (count as f32 + SMOOTH).sqrt();
             if self.highest.is_none_or(|highest| score > highest.score) {
-                self.highest = Some(Highest { score, start, end });
+                self.highest = Some(Highest { score, blocks: 0, start, end });
             }
         }
     }

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use wardkeep_detect::finding::{Channel, Verdict};
 use wardkeep_detect::scan::Detector;
 use wardkeep_detect::score::weights::{KINDS, Weights};
-use wardkeep_detect::score::{Model, kind_of, weight};
+use wardkeep_detect::score::{Highest, Model, kind_of, stretch};
 use wardkeep_detect::views::{Limits, views};
 
 use crate::rows::{Origin, Row};
@@ -17,6 +17,8 @@ use crate::rows::{Origin, Row};
 const ALARMING: f64 = 0.02;
 /// The same for all other harmless texts.
 const ORDINARY: f64 = 0.004;
+/// How much of the slope counts: the whole of it would ask so little of a short text that its few words decide.
+const SLOPE: f32 = 0.5;
 
 /// A row and its score by weights that were trained without its like.
 pub(crate) struct Scored<'r> {
@@ -24,8 +26,47 @@ pub(crate) struct Scored<'r> {
     pub(crate) score: f32,
 }
 
+/// What is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Sets<'r> {
+    pub(crate) rows: &'r [Row],
+    /// Rows in disguise, and the same as they are.
+    pub(crate) disguised: &'r [Row],
+    /// Rows that are never trained on.
+    pub(crate) outside: &'r [Row],
+}
+
+/// How much higher the same share of harmless rows scores where they are longer, by kind: the slope through the highest
+/// [`ALARMING`] of each length.
+pub(crate) fn lengths(scored: &[Scored<'_>]) -> [f32; KINDS] {
+    std::array::from_fn(|kind| {
+        let mut bins: BTreeMap<u32, Vec<(f32, f32)>> = BTreeMap::new();
+        for one in scored.iter().filter(|one| !one.row.attack) {
+            if kind_of(one.row.channel) == Some(kind) && one.row.length > 0 {
+                let bin = one.row.length.ilog2();
+                bins.entry(bin).or_default().push((stretch(one.row.length), one.score));
+            }
+        }
+        let points: Vec<(f32, f32)> = bins
+            .into_values()
+            .filter(|bin| bin.len() >= 150)
+            .map(|mut bin| {
+                bin.sort_by(|a, b| b.1.total_cmp(&a.1));
+                let stretch = bin.iter().map(|one| one.0).sum::<f32>() / bin.len() as f32;
+                (stretch, bin[(ALARMING * bin.len() as f64) as usize].1)
+            })
+            .collect();
+        let count = points.len() as f32;
+        let mean = |of: fn(&(f32, f32)) -> f32| points.iter().map(of).sum::<f32>() / count;
+        let (x, y) = (mean(|one| one.0), mean(|one| one.1));
+        let above: f32 = points.iter().map(|one| (one.0 - x) * (one.1 - y)).sum();
+        let below: f32 = points.iter().map(|one| (one.0 - x).powi(2)).sum();
+        if below > 0.0 { (SLOPE * above / below).max(0.0) } else { 0.0 }
+    })
+}
+
 /// The lowest that flag no more of the harmless rows than may be.
-pub(crate) fn thresholds(scored: &[Scored<'_>]) -> [f32; KINDS] {
+pub(crate) fn thresholds(scored: &[Scored<'_>], length: [f32; KINDS]) -> [f32; KINDS] {
     std::array::from_fn(|kind| {
         let channels = [Channel::User, Channel::ToolOutput, Channel::Document];
         let channels = channels.into_iter().filter(|one| kind_of(*one) == Some(kind));
@@ -38,7 +79,7 @@ pub(crate) fn thresholds(scored: &[Scored<'_>]) -> [f32; KINDS] {
                     .iter()
                     .filter(|one| !one.row.attack && one.row.origin == origin)
                     .filter(|one| one.row.channel == channel)
-                    .map(|one| one.score)
+                    .map(|one| one.score - length[kind] * stretch(one.row.length))
                     .collect();
                 scores.sort_by(|a, b| b.total_cmp(a));
                 let allowed = (share * scores.len() as f64) as usize;
@@ -57,24 +98,24 @@ struct Three {
     both: f32,
 }
 
-fn three(row: &Row, score: f32, weights: &Weights) -> Three {
-    let distance = score - weights.threshold[kind_of(row.channel).unwrap_or_default()];
-    let both = 1.0 - (1.0 - row.rules) * (1.0 - weight(distance));
-    Three { attack: row.attack, rules: row.rules, score: distance, both }
-}
-
-/// The same by weights in eight bits, as they ship.
-fn shipped(row: &Row, model: &Model, weights: &Weights) -> Three {
+/// A row by weights in eight bits, as they ship.
+fn three(row: &Row, model: &Model) -> Three {
     let detector = Detector::rules_only().with_model(model.clone());
     let kind = kind_of(row.channel).unwrap_or_default();
     let score = views(&row.text, &Limits::default())
         .views
         .iter()
         .filter_map(|view| model.highest(view.text(), kind))
-        .map(|highest| highest.score)
+        .map(|highest| Highest { blocks: highest.blocks.max(row.length), ..highest })
+        .map(|highest| model.distance(&highest, kind))
         .fold(-9.0, f32::max);
     let both = detector.scan(&row.text, row.channel).score;
-    Three { both, ..three(row, score, weights) }
+    Three { attack: row.attack, rules: row.rules, score, both }
+}
+
+/// Each by the weights that were trained without it.
+fn without<'r>(rows: &'r [Row], models: &BTreeMap<&str, Model>) -> Vec<(&'r Row, Three)> {
+    rows.iter().filter_map(|row| Some((row, three(row, models.get(&*row.fold)?)))).collect()
 }
 
 const HEAD: &str = "| rows | attacks | benign | rules: recall | false alarms | AUC | at 1 % | score: AUC | at 1 % | both: recall | false alarms | AUC | at 1 % |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
@@ -205,16 +246,33 @@ fn plot(sets: &[(&str, &str, Vec<&Three>)]) -> String {
 }
 
 /// The tables by which settings are compared.
-pub(crate) fn brief(scored: &[Scored<'_>], outside: &[Row], weights: &Weights) -> String {
+pub(crate) fn brief(sets: Sets<'_>, weights: &Weights, models: &BTreeMap<&str, Model>) -> String {
+    let Sets { rows, disguised, outside } = sets;
     let model = Model::new(weights.clone());
-    let own = scored.iter().map(|one| (one.row, three(one.row, one.score, weights)));
-    let other = outside.iter().map(|row| (row, shipped(row, &model, weights)));
-    let all: Vec<(&Row, Three)> = own.chain(other).collect();
+    let other = outside.iter().map(|row| (row, three(row, &model)));
+    let all: Vec<(&Row, Three)> = without(rows, models).into_iter().chain(other).collect();
+    let hidden = without(disguised, models);
     let name = |row: &Row| {
         let set = if row.origin == Origin::Corpus { "corpus" } else { "sources" };
         format!("{}{set}, {}", if row.encoded { "encoded " } else { "" }, channel(row))
     };
-    format!("{:?}\n{}", weights.threshold, table(all.iter().map(|(row, one)| (name(row), one))))
+    let mut out = format!("{:?} {:?}\n", weights.threshold, weights.length);
+    out += &table(all.iter().map(|(row, one)| (name(row), one)));
+    out += &table(
+        all.iter()
+            .filter(|one| one.0.origin == Origin::Other && !one.0.encoded)
+            .map(|(_, one)| ("all sources".to_owned(), one)),
+    );
+    out +=
+        &table(hidden.iter().flat_map(|(row, one)| in_disguise(row).map(move |name| (name, one))));
+    out + &own_sets(&model)
+}
+
+/// In which lines a row in disguise is counted.
+fn in_disguise(row: &Row) -> impl Iterator<Item = String> {
+    let plain = row.label == "as they are";
+    let all = (!plain).then(|| " all in disguise".to_owned());
+    [if plain { format!(" {}", row.label) } else { row.label.clone() }].into_iter().chain(all)
 }
 
 /// What is flagged of the sets beside the crate; a test holds the card to it.
@@ -222,7 +280,7 @@ fn own_sets(model: &Model) -> String {
     let mut out = "| set | texts | flagged |\n|---|---|---|\n".to_owned();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
     let detector = Detector::rules_only().with_model(model.clone());
-    for name in ["attacks", "evasions", "near", "benign"] {
+    for name in ["attacks", "evasions", "near", "benign", "trigger", "mentions"] {
         let rows = crate::rows::file(&data.join(format!("{name}.jsonl")), Origin::Other);
         let hit = rows.iter().filter(|row| flagged(&detector, row)).count();
         let _ = writeln!(out, "| `{name}` | {} | {hit} |", rows.len());
@@ -252,17 +310,15 @@ fn flagged(detector: &Detector, row: &Row) -> bool {
 
 /// The model card.
 pub(crate) fn card(
-    rows: &[Row],
-    scored: &[Scored<'_>],
-    outside: &[Row],
+    sets: Sets<'_>,
     weights: &Weights,
+    models: &BTreeMap<&str, Model>,
     more: bool,
 ) -> (String, String) {
+    let Sets { rows, disguised, outside } = sets;
     let model = Model::new(weights.clone());
-    let own: Vec<(&Row, Three)> =
-        scored.iter().map(|one| (one.row, three(one.row, one.score, weights))).collect();
-    let other: Vec<(&Row, Three)> =
-        outside.iter().map(|row| (row, shipped(row, &model, weights))).collect();
+    let own = without(rows, models);
+    let other: Vec<(&Row, Three)> = outside.iter().map(|row| (row, three(row, &model))).collect();
     let digest = Sha256::digest(weights.write());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let corpus = rows.iter().filter(|row| row.origin == Origin::Corpus).count();
@@ -287,7 +343,8 @@ pub(crate) fn card(
         .replace(
             "{thresholds}",
             &format!("{:.3} and {:.3}", weights.threshold[0], weights.threshold[1]),
-        );
+        )
+        .replace("{lengths}", &format!("{:.2} and {:.2}", weights.length[0], weights.length[1]));
     let mut section = |title: &str, body: String| {
         let _ = write!(out, "\n## {title}\n{body}");
     };
@@ -313,6 +370,14 @@ pub(crate) fn card(
         );
         section("The same by channel", by(|row| channel(row).to_owned(), false));
     }
+    section(
+        "The same rows in disguise, each batch left out",
+        table(
+            without(disguised, models)
+                .iter()
+                .flat_map(|(row, one)| in_disguise(row).map(move |name| (name, one))),
+        ),
+    );
     if !outside.is_empty() {
         let plain = || other.iter().filter(|one| !one.0.encoded);
         section(

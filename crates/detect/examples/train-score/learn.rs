@@ -167,7 +167,7 @@ impl Trained {
     }
 
     /// In eight bits; the largest few are cut.
-    pub(crate) fn weights(&self, threshold: [f32; KINDS]) -> Weights {
+    pub(crate) fn weights(&self, threshold: [f32; KINDS], length: [f32; KINDS]) -> Weights {
         let mut sizes: Vec<f32> = self.weights.iter().map(|weight| weight.abs()).collect();
         sizes.sort_by(f32::total_cmp);
         let scale = sizes[sizes.len() - sizes.len() / 2000] / 127.0;
@@ -176,7 +176,7 @@ impl Trained {
             .iter()
             .map(|weight| ((weight / scale).round().clamp(-127.0, 127.0) as i8).cast_unsigned())
             .collect();
-        Weights { scale, bias: self.bias, threshold, cells: Cow::Owned(cells) }
+        Weights { scale, bias: self.bias, threshold, length, cells: Cow::Owned(cells) }
     }
 }
 

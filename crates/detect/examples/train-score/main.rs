@@ -15,17 +15,18 @@
     reason = "a program that prints tables"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use wardkeep_detect::score::SHIPPED;
+use wardkeep_detect::score::{Model, SHIPPED};
 
+mod encode;
 mod figures;
 mod learn;
 mod rows;
 
-use figures::Scored;
+use figures::{Scored, Sets};
 use learn::{Settings, Trained};
 use rows::{Origin, Row};
 
@@ -66,17 +67,23 @@ fn main() {
         });
         outside
     });
-    let scored = left_out(&rows, &settings);
-    let threshold = figures::thresholds(&scored);
+    let disguised = rows::disguised(&rows);
+    let (folds, scored) = left_out(&rows, &settings);
+    let length = figures::lengths(&scored);
+    let threshold = figures::thresholds(&scored, length);
     let trained =
         Trained::on(&rows.iter().filter(|row| !row.untrained).collect::<Vec<_>>(), &settings);
-    let weights = trained.weights(threshold);
+    let weights = trained.weights(threshold, length);
+    let models: BTreeMap<&str, Model> = folds
+        .iter()
+        .map(|(fold, trained)| (*fold, Model::new(trained.weights(threshold, length))))
+        .collect();
+    let sets = Sets { rows: &rows, disguised: &disguised, outside: &outside };
     if arguments.iter().any(|one| one == "--brief") {
-        println!("{}", figures::brief(&scored, &outside, &weights));
+        println!("{}", figures::brief(sets, &weights, &models));
         return;
     }
-    let (card, picture) =
-        figures::card(&rows, &scored, &outside, &weights, option("--more").is_some());
+    let (card, picture) = figures::card(sets, &weights, &models, option("--more").is_some());
     println!("{card}");
     if let Some(path) = option("--card") {
         fs::write(Path::new(&path).with_file_name("calibration.svg"), picture).unwrap();
@@ -94,17 +101,22 @@ fn main() {
     }
 }
 
-/// Every row scored by weights that were trained without its author batch or its family of sources.
-fn left_out<'r>(rows: &'r [Row], settings: &Settings) -> Vec<Scored<'r>> {
-    let folds: BTreeSet<&str> = rows.iter().map(|row| row.fold.as_str()).collect();
+/// Weights trained without each author batch and each group of sources, and the rows of it scored by them.
+fn left_out<'r>(
+    rows: &'r [Row],
+    settings: &Settings,
+) -> (BTreeMap<&'r str, Trained>, Vec<Scored<'r>>) {
+    let names: BTreeSet<&str> = rows.iter().map(|row| row.fold.as_str()).collect();
     let mut scored = Vec::new();
-    for fold in folds {
+    let mut folds = BTreeMap::new();
+    for fold in names {
         let others: Vec<&Row> =
             rows.iter().filter(|row| row.fold != fold && !row.untrained).collect();
         let trained = Trained::on(&others, settings);
         for row in rows.iter().filter(|row| row.fold == fold) {
             scored.push(Scored { row, score: trained.score(row) });
         }
+        folds.insert(fold, trained);
     }
-    scored
+    (folds, scored)
 }

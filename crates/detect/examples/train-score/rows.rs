@@ -12,6 +12,8 @@ use wardkeep_detect::score::features::{self, Sink, WINDOW};
 use wardkeep_detect::score::weights::BITS;
 use wardkeep_detect::views::{Limits, views};
 
+use crate::encode;
+
 /// Where a row is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -44,7 +46,54 @@ pub(crate) struct Row {
     pub(crate) buckets: Vec<u32>,
     /// Where each block ends in them, and with how many of the blocks before it makes a window.
     pub(crate) blocks: Vec<(usize, usize)>,
+    /// Blocks of the first reading.
+    pub(crate) length: usize,
 }
+
+/// Rows of the repository in disguise, as many attacks as harmless ones for each, and those rows as they are.
+pub(crate) fn disguised(rows: &[Row]) -> Vec<Row> {
+    let detector = Detector::rules_only();
+    let of = |attack: bool, origin: Origin| -> Vec<&Row> {
+        let fit = |row: &&Row| row.attack == attack && row.origin == origin && !row.untrained;
+        rows.iter().filter(fit).collect()
+    };
+    let mut out = Vec::new();
+    let plain: (&str, encode::Disguise) = ("as they are", str::to_owned);
+    for (at, (name, disguise)) in [plain].into_iter().chain(encode::DISGUISES).enumerate() {
+        for attack in [true, false] {
+            for origin in [Origin::Corpus, Origin::Generated] {
+                let from = of(attack, origin);
+                // Others for each disguise; all of them as they are.
+                let numbers: Vec<usize> = if at == 0 {
+                    (0..16 * EACH).collect()
+                } else {
+                    ((at - 1) * EACH..at * EACH).collect()
+                };
+                for row in numbers.iter().map(|number| from[number * 7919 % from.len()]) {
+                    let text = disguise(&row.text);
+                    let (buckets, blocks, length) = blocks(&text);
+                    out.push(Row {
+                        label: name.to_owned(),
+                        source: row.source.clone(),
+                        family: row.family.clone(),
+                        fold: row.fold.clone(),
+                        encoded: true,
+                        rules: detector.scan(&text, row.channel).score,
+                        buckets,
+                        blocks,
+                        length,
+                        text,
+                        ..*row
+                    });
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Rows of each kind and origin in each disguise.
+const EACH: usize = 60;
 
 pub(crate) fn folder(path: &Path, origin: Origin) -> Vec<Row> {
     let mut paths: Vec<_> = fs::read_dir(path).unwrap().flatten().map(|one| one.path()).collect();
@@ -86,7 +135,7 @@ fn row(value: &Value, origin: Origin, encoded: bool, detector: &Detector) -> Row
     let source = if own { field("batch") } else { field("source") };
     let family = source.split('_').next().unwrap_or_default().to_owned();
     let text = field("text");
-    let (buckets, blocks) = blocks(&text);
+    let (buckets, blocks, length) = blocks(&text);
     Row {
         attack: field("label") != "benign",
         label: if own { field("category") } else { field("label") },
@@ -100,6 +149,7 @@ fn row(value: &Value, origin: Origin, encoded: bool, detector: &Detector) -> Row
         rules: detector.scan(&text, channel).score,
         buckets,
         blocks,
+        length,
         text,
     }
 }
@@ -147,11 +197,13 @@ impl Sink for Blocks {
     }
 }
 
-fn blocks(text: &str) -> (Vec<u32>, Vec<(usize, usize)>) {
+fn blocks(text: &str) -> (Vec<u32>, Vec<(usize, usize)>, usize) {
     let mut blocks = Blocks::default();
+    let mut length = None;
     for view in &views(text, &Limits::default()).views {
         blocks.first = blocks.blocks.len();
         features::walk(view.text(), &mut blocks);
+        length = length.or(Some(blocks.blocks.len()));
     }
-    (blocks.buckets, blocks.blocks)
+    (blocks.buckets, blocks.blocks, length.unwrap_or_default())
 }

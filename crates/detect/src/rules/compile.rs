@@ -32,6 +32,24 @@ pub(crate) const SUBJECT: u16 = 1 << 7;
 pub(crate) const YOU: u16 = 1 << 8;
 /// Takes a negation before it back: "do not hesitate to".
 pub(crate) const CANCELS: u16 = 1 << 9;
+/// Asks about what follows it in the sentence.
+pub(crate) const ASKS: u16 = 1 << 10;
+/// Says that what follows it is said by somebody, or an example.
+pub(crate) const REPORTS: u16 = 1 << 11;
+/// Begins another clause: what was asked ends.
+pub(crate) const JOINS: u16 = 1 << 12;
+/// Says where the instructions stand that are meant: on a packet, in a mail.
+pub(crate) const ELSEWHERE: u16 = 1 << 13;
+/// Says that those of the agent are meant after all.
+pub(crate) const AGENT: u16 = 1 << 14;
+/// Says that any, or somebody's own, is meant.
+pub(crate) const ANY: u16 = 1 << 15;
+/// The same behind a preposition. Words that are looked up are not searched for: the first flags are free for them.
+pub(crate) const OWN: u16 = 1;
+/// A preposition behind which the matter of rules stands.
+pub(crate) const MATTER: u16 = 1 << 1;
+/// A piece of text, or something else that no agent has.
+pub(crate) const PIECE: u16 = 1 << 2;
 
 /// Set in a gap that a quotation may begin in.
 pub(crate) const QUOTES: u8 = 1 << 7;
@@ -55,11 +73,20 @@ const COMMON: u32 = 2_000;
 const CONTEXT: [(&str, u16); 3] =
     [("ctx.stop", STOP), ("ctx.negates-back", NEGATES_BACK), ("ctx.mentions", MENTIONS)];
 /// Classes that are looked up backwards from a match: too frequent to be searched for.
-const BACKWARDS: [(&str, u16); 4] = [
+const BACKWARDS: [(&str, u16); 13] = [
     ("ctx.negates", NEGATES),
     ("ctx.subject", SUBJECT),
     ("ctx.you", YOU),
     ("ctx.cancels", CANCELS),
+    ("ctx.asks", ASKS),
+    ("ctx.reports", REPORTS),
+    ("ctx.joins", JOINS),
+    ("ctx.elsewhere", ELSEWHERE),
+    ("ctx.agent", AGENT),
+    ("ctx.any", ANY),
+    ("ctx.own", OWN),
+    ("ctx.matter", MATTER),
+    ("ctx.piece", PIECE),
 ];
 
 /// One literal.

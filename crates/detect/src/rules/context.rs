@@ -1,13 +1,33 @@
 //! Said, forbidden, told or quoted: how much of a rule's weight counts where it matched.
 
-use super::compile::{CANCELS, MENTIONS, NEGATES, NEGATES_BACK, SUBJECT, Tables, YOU};
+use super::compile::{
+    AGENT, ANY, ASKS, CANCELS, ELSEWHERE, JOINS, MATTER, MENTIONS, NEGATES, NEGATES_BACK, OWN,
+    PIECE, REPORTS, SUBJECT, Tables, YOU,
+};
 use super::matcher::Hit;
 use super::{Rule, Stance};
 
 /// How far a quotation mark is looked for.
-const QUOTE: usize = 96;
+const QUOTE: usize = 160;
 /// First byte of a letter of Hindi.
 const DEVANAGARI: u8 = 0xe0;
+/// Rules about instructions that are to be dropped: everybody drops some, those of a recipe or of last week.
+const OVERRIDES: [&str; 4] = [
+    "override.earlier-instructions",
+    "override.all-instructions",
+    "override.earlier-words",
+    "override.reset",
+];
+/// Rules about what somebody has rules for, or is in charge of.
+const RULES: [&str; 3] = ["extract.your-rules", "extract.instructions-plain", "authority.claim"];
+/// Rules about a text or a secret, of which there are many that are no agent's.
+const TEXTS: [&str; 2] = ["extract.above", "extract.secret"];
+/// The rule about the prompt: people write such for agents of their own.
+const PROMPT: &str = "extract.system-prompt";
+/// The rule about texts that speak of what an agent must do: most rules for agents say what it must not.
+const ADDRESSES: &str = "indirect.addresses-ai";
+/// Behind what is asked about, where the question comes last: "way to".
+const WAYS: [&str; 4] = ["方法", "방법", "तरीका", "にはどう"];
 /// How far the words before a match are looked at.
 const BEFORE: usize = 64;
 
@@ -73,13 +93,14 @@ pub(crate) fn factor(
         }
         memory.opening.flatten().is_some_and(|(mark, at)| {
             memory.read += QUOTE / 8;
-            quoted(text, mark, at, end)
+            quoted(place, mark, at, end)
         })
     };
     let mentioned = about.here && mention_outside(hits, start, end);
     let here = match (quoted, mentioned) {
         (true, true) => 0.1,
-        (true, false) => 0.4,
+        (true, false) if memory.opening.flatten().is_some_and(|(_, at)| reported(place, at)) => 0.2,
+        (true, false) => 0.35,
         (false, true) => 0.35,
         (false, false) => 1.0,
     };
@@ -101,6 +122,20 @@ pub(crate) fn factor(
         }
         if before & SUBJECT != 0 && before & YOU == 0 {
             told = 0.2;
+        } else if OVERRIDES.contains(&&*rule.id) {
+            if before & YOU == 0 && (before & ASKS != 0 || asked_behind(text, end)) {
+                told = 0.35;
+            } else if elsewhere(place, end, ELSEWHERE) {
+                told = 0.45;
+            }
+        } else if RULES.contains(&&*rule.id) && elsewhere(place, end, MATTER)
+            || TEXTS.contains(&&*rule.id) && piece(place, start, end)
+        {
+            told = 0.4;
+        } else if rule.id == ADDRESSES && forbids(place, start, end) {
+            told = 0.2;
+        } else if rule.id == PROMPT && another(place, start, end) {
+            told = 0.35;
         }
     }
     told * here * around
@@ -122,8 +157,81 @@ fn negated_behind(text: &str, hits: &[Hit], start: usize, end: usize) -> bool {
     })
 }
 
+/// Whether a quotation that opens at a place is announced as what somebody says, or as an example.
+fn reported(place: &Place<'_>, at: usize) -> bool {
+    let mut from = at.saturating_sub(BEFORE);
+    while !place.text.is_char_boundary(from) {
+        from += 1;
+    }
+    let inner = |c: char| c.is_alphanumeric();
+    let words = place.text[from..at].rsplit(|c| !inner(c)).filter(|word| !word.is_empty());
+    words.take(3).any(|word| flags(place.tables, word) & REPORTS != 0)
+}
+
+/// Whether what matched is asked about by the words behind it.
+fn asked_behind(text: &str, end: usize) -> bool {
+    let tail = text.get(end..).unwrap_or_default();
+    if tail.bytes().next().is_none_or(|byte| byte.is_ascii()) && !tail.starts_with(' ') {
+        return false;
+    }
+    let tail = &tail[..tail.floor_char_boundary(2 * BEFORE)];
+    let tail = tail.split(['。', '.', '!', '?', '\n', '！', '？']).next().unwrap_or_default();
+    !tail.is_ascii() && WAYS.iter().any(|way| tail.contains(way))
+}
+
+/// Whether a negation stands within a match.
+fn forbids(place: &Place<'_>, start: usize, end: usize) -> bool {
+    let text = place.text.get(start..end).unwrap_or_default();
+    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '’')))
+        .any(|word| !word.is_empty() && flags(place.tables, word) & NEGATES != 0)
+}
+
+/// Whether a prompt is meant that is not the agent's: "a system prompt", "the prompt for my bot".
+fn another(place: &Place<'_>, start: usize, end: usize) -> bool {
+    let says = |word: &str, flag: u16| flags(place.tables, word) & flag != 0;
+    let words = |text: &'_ str| -> Vec<String> {
+        let split = text.split(|c: char| !c.is_alphanumeric());
+        split.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let inside = words(place.text.get(start..end).unwrap_or_default());
+    // The last words of it are the prompt's name, one or two.
+    let named = inside.iter().rev().skip(1).take(2).any(|word| says(word, ANY));
+    let tail = place.text.get(end..).unwrap_or_default();
+    let mut behind = words(&tail[..tail.floor_char_boundary(BEFORE / 2)]).into_iter();
+    let first = behind.next().is_some_and(|word| says(&word, ELSEWHERE) || word == "of");
+    let own = first && behind.next().is_some_and(|word| says(&word, OWN));
+    (named || own) && !inside.iter().any(|word| says(word, YOU))
+}
+
+/// Whether the words behind a match say that the instructions of something else are meant, and none of
+/// the agent's.
+fn elsewhere(place: &Place<'_>, end: usize, prepositions: u16) -> bool {
+    let tail = place.text.get(end..).unwrap_or_default();
+    let tail = &tail[..tail.floor_char_boundary(BEFORE)];
+    let ends = |c: char| matches!(c, '.' | '!' | '?' | ':' | ',' | '\n' | ';');
+    let tail = tail.split(ends).next().unwrap_or_default();
+    let mut words = tail.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let says = |word: &str, flag: u16| flags(place.tables, word) & flag != 0;
+    words.next().is_some_and(|first| says(first, prepositions)) && {
+        let mut rest = words.take(4).take_while(|word| !says(word, JOINS)).peekable();
+        rest.peek().is_some() && !rest.any(|word| says(word, AGENT))
+    }
+}
+
+/// Whether a match names a piece of text or the like, or the word behind it does.
+fn piece(place: &Place<'_>, start: usize, end: usize) -> bool {
+    let behind = place.text.get(end..).unwrap_or_default();
+    let behind = &behind[..behind.floor_char_boundary(BEFORE / 2)];
+    // What follows without a gap, or behind a sign, is not the same phrase.
+    let next = behind.strip_prefix(' ').unwrap_or_default();
+    let next = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let inside = place.text.get(start..end).unwrap_or_default();
+    let mut words = inside.split(|c: char| !c.is_alphanumeric()).chain([next]);
+    words.any(|word| !word.is_empty() && flags(place.tables, word) & PIECE != 0)
+}
+
 /// What the words just before a place say: a negation among the last five, a subject that is the
-/// last, someone addressed among the last six. Punctuation ends the look.
+/// last, someone addressed among the last six, a question. Punctuation ends the look.
 fn before(place: &Place<'_>, start: usize) -> u16 {
     let mut from = start.saturating_sub(BEFORE);
     while !place.text.is_char_boundary(from) {
@@ -138,7 +246,7 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
     }
     let head = &head[cut..];
     let mut found = 0;
-    let (mut last, mut cancelled): (Option<&str>, bool) = (None, false);
+    let (mut last, mut cancelled, mut joined): (Option<&str>, bool, bool) = (None, false, false);
     let inner = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’' | '_');
     for (count, word) in
         head.rsplit(|c| !inner(c)).filter(|word| !word.is_empty()).take(6).enumerate()
@@ -156,6 +264,10 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
         if count == 0 {
             found |= flags & SUBJECT;
         }
+        joined |= flags & JOINS != 0;
+        if !joined {
+            found |= flags & ASKS;
+        }
         // Two words that belong together.
         if let Some(last) = last
             && count < 5
@@ -163,7 +275,8 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
             let at = word.as_ptr() as usize - head.as_ptr() as usize;
             let to = last.as_ptr() as usize - head.as_ptr() as usize + last.len();
             let negates = if cancelled { 0 } else { NEGATES };
-            found |= self::flags(place.tables, &head[at..to]) & (negates | YOU);
+            let asks = if joined { 0 } else { ASKS };
+            found |= self::flags(place.tables, &head[at..to]) & (negates | asks | YOU);
         }
         last = Some(word);
     }
@@ -172,7 +285,7 @@ fn before(place: &Place<'_>, start: usize) -> u16 {
         let tail: Vec<usize> = head.char_indices().rev().take(6).map(|(at, _)| at).collect();
         for (count, &at) in tail.iter().enumerate() {
             for &to in tail[..count].iter().chain(&[head.len()]) {
-                found |= flags(place.tables, &head[at..to]) & (NEGATES | YOU);
+                found |= flags(place.tables, &head[at..to]) & (NEGATES | ASKS | YOU);
             }
         }
     }
@@ -188,7 +301,8 @@ fn flags(tables: &Tables, word: &str) -> u16 {
 
 /// Whether it stands in quotation marks or in code inside prose; the quotes of a data format,
 /// behind a colon, a bracket or an equals sign, do not count.
-fn quoted(text: &str, mark: char, at: usize, end: usize) -> bool {
+fn quoted(place: &Place<'_>, mark: char, at: usize, end: usize) -> bool {
+    let text = place.text;
     let before = &text[..at];
     let close = match mark {
         '“' | '„' => ['”', '“'],
@@ -203,6 +317,7 @@ fn quoted(text: &str, mark: char, at: usize, end: usize) -> bool {
     let lead = prose.chars().next_back();
     let in_data =
         matches!(lead, Some(':' | '{' | '[' | '=' | ',' | '\\')) && matches!(mark, '"' | '\'');
+    let in_data = in_data && !(in_sentence(prose) && reported(place, at));
     let asian = matches!(mark, '「' | '『' | '“');
     if in_data || !(spaced || asian || mark == '`' || lead.is_some_and(|c| !c.is_alphanumeric())) {
         return false;
@@ -211,6 +326,15 @@ fn quoted(text: &str, mark: char, at: usize, end: usize) -> bool {
     let tail = &tail[..tail.ceil_char_boundary(QUOTE * 2)];
     let line = &tail[..memchr::memchr(b'\n', tail.as_bytes()).unwrap_or(tail.len())];
     if mark.is_ascii() { line.contains(mark) } else { line.contains(close) }
+}
+
+/// Whether a colon ends several words in a row, rather than the name of a field.
+fn in_sentence(before: &str) -> bool {
+    let Some(head) = before.strip_suffix(':') else { return false };
+    let from = head.floor_char_boundary(head.len().saturating_sub(BEFORE));
+    let line = head[from..].rsplit('\n').next().unwrap_or_default();
+    let said = line.rsplit(['"', '\'', '{', '[', '=', '<', '>', '|']).next().unwrap_or_default();
+    said.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count() >= 3
 }
 
 /// The quotation mark that opens nearest before a place, and where.

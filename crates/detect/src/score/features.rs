@@ -54,19 +54,24 @@ struct Tokens {
     last: u32,
     before: u32,
     count: usize,
+    /// Whether the word has a letter: a row of numbers is no wording.
+    letter: bool,
 }
 
 impl Tokens {
     #[inline]
     fn end(&mut self, sink: &mut impl Sink) {
-        let (word, last, before) =
-            (u64::from(self.word), u64::from(self.last), u64::from(self.before));
-        sink.feature(mix(word ^ 0x5bd1_e995_0000_0000));
-        sink.feature(mix(word.rotate_left(25) ^ last.wrapping_mul(0x8545_9f85)));
-        sink.feature(mix(word.rotate_left(41) ^ before.wrapping_mul(0xc2b2_ae35)));
-        sink.feature(mix(word.rotate_left(13)
-            ^ last.wrapping_mul(0x27d4_eb2f_1656)
-            ^ before.wrapping_mul(0x1656_67b1_9e37)));
+        if self.letter {
+            let (word, last, before) =
+                (u64::from(self.word), u64::from(self.last), u64::from(self.before));
+            sink.feature(mix(word ^ 0x5bd1_e995_0000_0000));
+            sink.feature(mix(word.rotate_left(25) ^ last.wrapping_mul(0x8545_9f85)));
+            sink.feature(mix(word.rotate_left(41) ^ before.wrapping_mul(0xc2b2_ae35)));
+            sink.feature(mix(word.rotate_left(13)
+                ^ last.wrapping_mul(0x27d4_eb2f_1656)
+                ^ before.wrapping_mul(0x1656_67b1_9e37)));
+        }
+        self.letter = false;
         (self.before, self.last, self.word) = (self.last, self.word, 0);
         self.count += 1;
     }
@@ -77,6 +82,8 @@ pub fn walk(text: &str, sink: &mut impl Sink) {
     let bytes = text.as_bytes();
     let mut tokens = Tokens::default();
     let mut run = u64::from(b' ');
+    // Which of the last five bytes are letters.
+    let mut letters = 0u8;
     // Bytes to come of a character that is a token by itself.
     let mut rest = 0;
     let mut from = 0;
@@ -86,8 +93,13 @@ pub fn walk(text: &str, sink: &mut impl Sink) {
             continue;
         }
         run = run << 8 | u64::from(byte);
+        let letter = byte >= 0x80 || byte.is_ascii_lowercase();
+        letters = letters << 1 | u8::from(letter);
+        tokens.letter |= letter;
         if byte < 0x80 {
-            sink.feature(mix(run & FIVE));
+            if letters & 0b1_1111 != 0 {
+                sink.feature(mix(run & FIVE));
+            }
             if byte.is_ascii_alphanumeric() {
                 tokens.word = (tokens.word ^ u32::from(byte)).wrapping_mul(0x0100_0193);
                 continue;

@@ -9,9 +9,9 @@ pub const BUCKETS: usize = 1 << BITS;
 /// Kinds of text: the user's own prompts, and everything else.
 pub const KINDS: usize = 2;
 
-const MAGIC: &[u8; 8] = b"WKSCORE1";
-/// Behind the magic: scale, and for each kind of text bias and threshold.
-const HEADER: usize = MAGIC.len() + 4 * (1 + 2 * KINDS);
+const MAGIC: &[u8; 8] = b"WKSCORE2";
+/// Behind the magic: scale, and for each kind of text bias, threshold and length.
+const HEADER: usize = MAGIC.len() + 4 * (1 + 3 * KINDS);
 /// The length of a file.
 pub const LENGTH: usize = HEADER + BUCKETS;
 
@@ -24,6 +24,8 @@ pub struct Weights {
     pub bias: [f32; KINDS],
     /// From where on a text is suspicious by its score alone, by kind of text.
     pub threshold: [f32; KINDS],
+    /// What is asked in addition of a longer text, by kind: so much for each time its length is multiplied by e.
+    pub length: [f32; KINDS],
     /// The weights themselves.
     pub cells: Cow<'static, [u8]>,
 }
@@ -35,16 +37,17 @@ impl Weights {
         if bytes.len() != LENGTH || !bytes.starts_with(MAGIC) {
             return None;
         }
-        let mut numbers = [0.0; 1 + 2 * KINDS];
+        let mut numbers = [0.0; 1 + 3 * KINDS];
         let (chunks, _) = bytes[MAGIC.len()..HEADER].as_chunks::<4>();
         for (number, chunk) in numbers.iter_mut().zip(chunks) {
             *number = f32::from_le_bytes(*chunk);
         }
-        let [scale, first, second, low, high] = numbers;
+        let [scale, first, second, low, high, short, long] = numbers;
         numbers.iter().all(|number| number.is_finite()).then_some(Self {
             scale,
             bias: [first, second],
             threshold: [low, high],
+            length: [short, long],
             cells: Cow::Borrowed(&bytes[HEADER..]),
         })
     }
@@ -53,7 +56,9 @@ impl Weights {
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        for number in [self.scale].into_iter().chain(self.bias).chain(self.threshold) {
+        for number in
+            [self.scale].into_iter().chain(self.bias).chain(self.threshold).chain(self.length)
+        {
             out.extend(number.to_le_bytes());
         }
         out.extend_from_slice(&self.cells);

@@ -53,9 +53,14 @@ fn the_weights_that_ship_are_those_of_the_card() {
 fn the_figures_of_the_card_are_those_of_the_weights() {
     let card = card();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
-    for (name, attacks) in
-        [("attacks", true), ("evasions", true), ("near", false), ("benign", false)]
-    {
+    for (name, attacks) in [
+        ("attacks", true),
+        ("evasions", true),
+        ("near", false),
+        ("benign", false),
+        ("trigger", false),
+        ("mentions", false),
+    ] {
         let [attack, benign] = flagged(&data.join(format!("{name}.jsonl")), |_| attacks);
         let (hit, all) = if attacks { attack } else { benign };
         let line = format!("| `{name}` | {all} | {hit} |");

@@ -180,12 +180,13 @@ fn any_number_of_sessions_is_bounded_and_rebuilt() {
     assert_eq!(all.of("pi:0", || None).signals().count(), 0);
 }
 
-/// Attacks cut once between two words, so that neither half is enough by itself. Those are missed whose
-/// halves each have a weak sign, and none is across the seam.
+/// Attacks cut once between two words, so that for the rules neither half is enough by itself. Those are missed whose
+/// halves each have a weak sign, and none is across the seam. The learned score has no part in what is cut: the wording
+/// of a whole text does not add up over several messages.
 #[test]
 fn attacks_cut_in_two_are_found() {
-    let detector = Detector::new();
-    let flagged = |text: &str| detector.scan(text, Channel::User).verdict > Verdict::Clean;
+    let rules = Detector::rules_only();
+    let flagged = |text: &str| rules.scan(text, Channel::User).verdict > Verdict::Clean;
     let (mut all, mut missed) = (0, Vec::new());
     for row in rows("../../detect/data/attacks.jsonl") {
         let text = row["text"].as_str().unwrap();
