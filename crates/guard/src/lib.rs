@@ -20,6 +20,7 @@ pub mod prompts;
 pub mod proxy;
 mod recent;
 pub mod rules;
+pub mod steering;
 pub mod surface;
 pub mod taint;
 pub mod verdict;

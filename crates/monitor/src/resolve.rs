@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use wardkeep_identity::config::{CONFIG_FILE, Config, Tier};
 use wardkeep_policy::protect::{
     FileKind, PathFacts, ProtectLists, ProtectedSet, Readings, fold_name, folded_components,
     glob_matches,
@@ -217,6 +218,21 @@ pub fn protect_lists(state: &Path, home: Option<&Path>) -> ProtectLists {
     lists
 }
 
+/// The lists with the protect tier of the workspace, as its own list has it. What stands there can only
+/// tighten; one that cannot be read adds nothing, and `wardkeep status` tells of it.
+fn with_tier(workspace: &Path, lists: &ProtectLists) -> ProtectLists {
+    let mut lists = lists.clone();
+    let path = workspace.join(CONFIG_FILE);
+    let Ok(bytes) = crate::files::read_plain(&path, MAX_LIST) else { return lists };
+    let Ok(config) = Config::parse(&bytes) else { return lists };
+    let Ok(entries) = config.entries() else { return lists };
+    let known: HashSet<String> = lists.protect.iter().cloned().collect();
+    let tier = entries.into_iter().filter(|(tier, _)| *tier == Tier::Protect);
+    let names = tier.map(|(_, entry)| entry.trim_end_matches('/').to_owned());
+    lists.protect.extend(names.filter(|name| !name.is_empty() && !known.contains(name)));
+    lists
+}
+
 /// The protected files of a workspace, known by name alone: for who only wants to know what a command
 /// is about.
 ///
@@ -230,7 +246,7 @@ pub fn protected_names(
 ) -> Result<ProtectedSet, ResolveError> {
     let root = Resolver { base: PathBuf::from("/") };
     let (workspace, state) = (root.target(workspace)?.literal, root.target(state)?.literal);
-    Ok(ProtectedSet::new(&workspace, &state, lists))
+    Ok(ProtectedSet::new(&workspace, &state, &with_tier(&workspace.path, lists)))
 }
 
 /// The protected files of a workspace as they are now, known by name and by identity.
@@ -246,8 +262,9 @@ pub fn protected_set(
     let root = Resolver { base: PathBuf::from("/") };
     let workspace = root.target(workspace)?.literal;
     let state = root.target(state)?.literal;
-    let mut set = ProtectedSet::new(&workspace, &state, lists);
-    let candidates: Vec<PathBuf> = set.candidates().collect();
+    let mut set = ProtectedSet::new(&workspace, &state, &with_tier(&workspace.path, lists));
+    // More of a tier than this are known by their names alone.
+    let candidates: Vec<PathBuf> = set.candidates().take(MAX_IDENTIFIED).collect();
     let globs: Vec<String> = set.globs().map(str::to_owned).collect();
     let places = [&workspace, &state];
     let identify = |set: &mut ProtectedSet, path: &Path| identify(set, &root, &places, path);

@@ -53,7 +53,9 @@ fn lost(set: &SetVerification) -> Option<String> {
 
 fn loses_rules(change: &Change) -> bool {
     // The folder by itself, or all of the state directory, is named where it cannot be read.
-    let concerned = is_rules(&change.name) || matches!(change.name.as_str(), "rules" | ".");
+    // A config blocks hosts and names files and texts that are denied: without it more is allowed.
+    let concerned = is_rules(&change.name)
+        || matches!(change.name.as_str(), "rules" | "." | wardkeep_policy::store::CONFIG_FILE);
     concerned && change.kind != Kind::Added
 }
 

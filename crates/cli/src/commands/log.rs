@@ -71,31 +71,38 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let filter = Filter {
         since: time(&args.since)?,
         until: time(&args.until)?,
-        session: args.session,
+        session: args.session.map(|name| full_name(context, &reader, name)).transpose()?,
         agent: args.agent,
         kind: args.kind,
         ..Filter::default()
     };
-    let (mut lines, mut reindexed) = newest(context, &reader, &filter, args.limit)?;
-    if let Some(id) = filter.session.as_deref().filter(|id| lines.is_empty() && !id.contains(':')) {
-        // An agent's own name for a session, without the agent's.
-        for agent in Agent::ALL {
-            let session = Some(format!("{agent}:{id}"));
-            let filter = Filter { session, ..filter.clone() };
-            let (more, anew) = newest(context, &reader, &filter, args.limit)?;
-            reindexed |= anew;
-            lines.extend(more);
-            if !lines.is_empty() {
-                break;
-            }
-        }
-    }
+    let (lines, reindexed) = newest(context, &reader, &filter, args.limit)?;
     if lines.is_empty() && filter.session.is_some() {
         context.ui.hint("a session is named AGENT:ID, as `wardkeep log --json` shows it in full");
     }
     show(context, &lines);
     let records = lines.iter().map(|line| json(line)).collect();
     Ok(context.done(&Answer { records, reindexed }))
+}
+
+/// The name of a session as records have it; an agent's own id for one may be given without the agent's
+/// name.
+pub(super) fn full_name(
+    context: &mut Context,
+    reader: &StoreReader,
+    name: String,
+) -> Result<String, CliError> {
+    if name.contains(':') {
+        return Ok(name);
+    }
+    let known = std::iter::once(name.clone());
+    for session in known.chain(Agent::ALL.iter().map(|agent| format!("{agent}:{name}"))) {
+        let filter = Filter { session: Some(session.clone()), ..Filter::default() };
+        if !newest(context, reader, &filter, 1)?.0.is_empty() {
+            return Ok(session);
+        }
+    }
+    Ok(name)
 }
 
 /// The newest lines that match, newest first, and whether the index had to be made anew for it.

@@ -4,6 +4,7 @@ use serde::Serialize;
 use wardkeep_monitor::index::{Asked, Severity};
 use wardkeep_monitor::notices::{Notice, acknowledge, list};
 
+use super::log::full_name;
 use super::look::with_index;
 use crate::context::Context;
 use crate::error::CliError;
@@ -22,7 +23,7 @@ pub(crate) struct Args {
     /// Acknowledge everything up to the newest one that is shown
     #[arg(long)]
     ack: bool,
-    /// Only of this session
+    /// Only of this session: AGENT:ID, or the agent's own ID for it
     #[arg(long)]
     session: Option<String>,
     /// Only at least so grave: info, medium, high, critical [default: medium, with --all info]
@@ -59,7 +60,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let reader = context.open_reader()?;
     let usual = (!args.all).then_some(Severity::Medium);
     let severity = args.severity.or(usual);
-    let asked = Asked { session: args.session, severity, ..Asked::default() };
+    let session = args.session.map(|name| full_name(context, &reader, name)).transpose()?;
+    let asked = Asked { session, severity, ..Asked::default() };
     let (found, reindexed) = with_index(context, &reader, false, |index| {
         list(&reader, index, &asked, args.all, args.limit)
     })?;

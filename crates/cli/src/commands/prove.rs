@@ -11,6 +11,7 @@ use wardkeep_monitor::provenance::{Closure, Direction, Graph, Walk};
 use wardkeep_monitor::store::StoreReader;
 
 use super::evidence::report::{configured_witnesses, journal_bytes};
+use super::log::full_name;
 use super::notifications::headline;
 use super::time::parse_time;
 use crate::context::Context;
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     /// Only at least so grave: info, medium, high, critical
     #[arg(long)]
     severity: Option<Severity>,
-    /// Only of this session
+    /// Only of this session: AGENT:ID, or the agent's own ID for it
     #[arg(long)]
     session: Option<String>,
     /// How many alerts and notifications to list at most
@@ -67,7 +68,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let asked = Asked {
         since: time(&args.since)?,
         until: time(&args.until)?,
-        session: args.session,
+        session: args.session.map(|name| full_name(context, &reader, name)).transpose()?,
         category: args.category,
         severity: args.severity,
         ..Asked::default()

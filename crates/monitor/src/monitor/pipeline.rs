@@ -445,7 +445,8 @@ impl Monitor {
         } else if let Some(why) = &crossing.why
             && decision.verdict != Verdict::Allow
         {
-            decision.reason = format!("{} {why}", decision.reason);
+            let reason = decision.reason.trim_end_matches('.');
+            decision.reason = format!("{reason}; {why}");
         }
         Ok(Judged { decision, facts, scan, approval })
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use wardkeep_guard::facts::{FileFacts, Protection, Sensitivity};
 use wardkeep_guard::files::{SensitiveFiles, sensitivity};
 use wardkeep_guard::memory;
+use wardkeep_guard::steering;
 use wardkeep_guard::surface::{Act, Surface};
 use wardkeep_policy::protect::{
     Class, Denial, Identity, Judgement, Operation, PathFacts, ProtectedSet, Readings, Redirect,
@@ -149,6 +150,10 @@ impl Ground<'_> {
                     | Class::ControlPlane
             )
         );
+        // What some program obeys by itself steers as much as a setting does; what is protected is
+        // staged.
+        let obeyed = |facts: &PathFacts| steering::is_obeyed(&facts.path, self.home);
+        let steers = steers || class.is_none() && readings.all().any(obeyed);
         let surface = match (deed, steers, is_memory) {
             (Deed::Read, _, true) | (_, false, true) => Surface::DurableMemory,
             (Deed::Read, _, false) | (_, false, false) => Surface::FileSystem,

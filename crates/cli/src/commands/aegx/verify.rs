@@ -53,6 +53,10 @@ fn print(context: &mut Context, report: &Report, options: &Options) {
         Some(_) if only_newer_types(report) => context.ui.hint(
             "v0.1 refuses record types it does not know: run it without --lenient for our own verdict",
         ),
+        Some(_) if only_of_another(report) => context.ui.hint(
+            "nothing of the bundle contradicts itself, but the log that you named has signed nothing of it: \
+             check that it is the right log.pub, or get a bundle that was exported after the next seal",
+        ),
         Some(Class::Integrity) => context.ui.hint(
             "the bundle was changed after it was written, or is incomplete: do not rely on it, get it \
              again from its source",
@@ -64,6 +68,13 @@ fn print(context: &mut Context, report: &Report, options: &Options) {
             context.ui.hint("a part cannot be read: restore the files named above from a copy");
         }
     }
+}
+
+/// Whether nothing is wrong but that the named log does not vouch for it.
+fn only_of_another(report: &Report) -> bool {
+    let findings = &report.findings;
+    let other = |check: Check| matches!(check, Check::SealMissing | Check::SealOrigin);
+    findings.dropped() == 0 && findings.kept().iter().all(|finding| other(finding.check))
 }
 
 /// Whether nothing is wrong but types that came after v0.1.

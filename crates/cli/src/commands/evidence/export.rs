@@ -10,6 +10,7 @@ use wardkeep_monitor::index::Filter;
 
 use super::report::journal_bytes;
 use super::resolve::resolve_record;
+use crate::commands::log::full_name;
 use crate::commands::time::parse_time;
 use crate::context::Context;
 use crate::error::CliError;
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     /// Only records up to this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Only records of this session
+    /// Only records of this session: AGENT:ID, or the agent's own ID for it
     #[arg(long)]
     session: Option<String>,
     /// Only records of this agent
@@ -59,7 +60,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         filter: Filter {
             since: time(&args.since)?,
             until: time(&args.until)?,
-            session: args.session,
+            session: args.session.map(|name| full_name(context, &reader, name)).transpose()?,
             agent: args.agent,
             kind: args.kind,
             ..Filter::default()
@@ -107,6 +108,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         if count > 0 {
             context.ui.note(&format!("{count} {what}: see `wardkeep evidence verify`"));
         }
+    }
+    if exported.records == 0 && part {
+        context.ui.note("no record is as you asked for: the bundle is empty");
     }
     if exported.sealed < exported.total {
         context.ui.note(&format!(

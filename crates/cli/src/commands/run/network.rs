@@ -139,7 +139,10 @@ impl Served {
                 .ui
                 .note(&format!("{} more requests were refused: see `wardkeep log`", refused.more));
         }
-        if !refused.lines.is_empty() {
+        let unlisted = |line: &String| {
+            ["egress-unlisted", "egress-port"].iter().any(|rule| line.contains(rule))
+        };
+        if refused.lines.iter().any(unlisted) {
             context.ui.note("allow a host with --allow HOST, or in a profile of config.toml");
         }
         ended.map_err(|error| failed("end the proxy", &error))?;
