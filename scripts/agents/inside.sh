@@ -45,17 +45,37 @@ surround() {
         "$BASH" "$TOOLS/inside.sh" "$@"
 }
 
-start_model() {
-    local steps=()
-    script_for "$CASE" "$FOLDER/work"
+# serve_model LOG STEP…: sets PORT, and MODEL_PROCESS.
+serve_model() {
+    local log=$1
+    shift
     : >"$FOLDER/port"
-    "$TOOLS/fake-model" --log "$FOLDER/model.jsonl" "${steps[@]}" >"$FOLDER/port" &
+    "$TOOLS/fake-model" --log "$log" "$@" >"$FOLDER/port" &
+    MODEL_PROCESS=$!
     for _ in {1..100}; do
         if PORT=$(cat "$FOLDER/port") && [[ -n $PORT ]]; then return; fi
         sleep 0.05
     done
     printf 'the model did not start\n'
     exit 1
+}
+
+start_model() {
+    local steps=()
+    script_for "$CASE" "$FOLDER/work"
+    serve_model "$FOLDER/model.jsonl" "${steps[@]}"
+}
+
+# One session outside before anything protects it, with a model that asks for nothing: what the agent
+# makes in a workspace that is new to it is there then, as for a user who has worked with it before.
+first_start() {
+    local status=0 words=()
+    serve_model "$FOLDER/first.jsonl"
+    agent_configure
+    agent_command
+    timeout --foreground --signal=KILL "$LIMIT" "${words[@]}" </dev/null >"$FOLDER/first.log" 2>&1 || status=$?
+    kill "$MODEL_PROCESS"
+    printf 'the first start outside ended with status %d\n' "$status"
 }
 
 protect() {
@@ -79,9 +99,11 @@ session() {
     cd "$FOLDER/work"
     git init --quiet . 2>/dev/null || true
     fill_workspace
+    MODEL=127.0.0.1
+    if [[ $CASE == confined && -n $first_outside ]]; then first_start; fi
     # Where a confined agent looks for 127.0.0.1 there is only itself.
     # shellcheck disable=SC2034 # for the agent's own file
-    if [[ $CASE == confined ]]; then MODEL=model.test; else MODEL=127.0.0.1; fi
+    if [[ $CASE == confined ]]; then MODEL=model.test; fi
     start_model
     agent_configure
     if [[ $CASE != control ]]; then protect; fi
@@ -105,6 +127,7 @@ session() {
 if [[ -z ${AS_USER-} ]]; then surround "$@"; fi
 # shellcheck disable=SC2034 # for the agent's own file
 declare -A expected=() proxied=()
+first_outside=''
 # shellcheck source=/dev/null
 source "$TOOLS/$AGENT.sh"
 session

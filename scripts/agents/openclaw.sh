@@ -4,6 +4,8 @@ agent_version=2026.9.6
 agent_packages=("openclaw@$agent_version")
 # It takes more than a minute to start where little is there to start it with.
 SLOW_LIMIT=180
+# At its first start it makes AGENTS.md and its like in the workspace, which nothing inside `wardkeep run` may.
+first_outside=1
 # It takes no `/compact` by --message; `openclaw sessions compact` asks a gateway, which is not run here.
 proxied[compaction]='not reached'
 

@@ -12,6 +12,7 @@
 //! ```
 
 pub mod audit;
+mod cases;
 mod child;
 mod denial;
 mod error;

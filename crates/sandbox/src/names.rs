@@ -2,7 +2,8 @@
 //!
 //! They are what somebody outside of the confinement runs or believes later: hooks, settings of agents,
 //! shell and editor start-up files, CI workflows, an agent's own identity. It is one table for what is there
-//! already and for what must not come into being. Names are compared without regard to case.
+//! already and for what must not come into being. Names are compared without regard to case; of a few it is told that they
+//! are written in another way than whoever obeys them looks for, for folders that tell cases apart.
 
 mod lists;
 mod pattern;
@@ -10,7 +11,9 @@ mod pattern;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use self::lists::{AGENTS, EXAMPLES, GIT, IDENTITY, INTEGRATION, PACKAGES, SECRETS, STARTUP};
+use self::lists::{
+    AGENTS, AS_WRITTEN, EXAMPLES, GIT, IDENTITY, INTEGRATION, PACKAGES, SECRETS, STARTUP,
+};
 pub use self::pattern::{PathPattern, PatternError};
 
 /// Whether parts, nearest first, lie in the folder of what is proposed to the owner.
@@ -32,7 +35,7 @@ pub enum Guard {
 #[derive(Debug, Clone)]
 pub struct Names {
     /// By the last part, folded; each with the parts that must stand before it, nearest first.
-    table: HashMap<Name, Vec<(Vec<Name>, Guard)>>,
+    table: HashMap<Name, Vec<Listed>>,
     /// The names of several parts, cut in two at each place, by the last part before the cut.
     cut: HashMap<Name, Vec<Cut>>,
     /// Lengths of the last parts, so that most names need no look-up.
@@ -40,6 +43,35 @@ pub struct Names {
     /// Their first bytes.
     firsts: [u64; 4],
     patterns: Vec<PathPattern>,
+    /// Places where the owner guards a name no more.
+    released: Vec<Released>,
+}
+
+/// A name of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Listed {
+    /// The parts that must stand before it, nearest first.
+    before: Vec<Name>,
+    guard: Guard,
+    /// How it is written, if nobody looks for it in another case.
+    written: Option<&'static str>,
+}
+
+/// A place where a name is not guarded, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Released {
+    at_top: bool,
+    /// Nearest first.
+    parts: Vec<Name>,
+}
+
+impl Released {
+    fn fits<'a>(&self, name: &[u8], mut above: impl Iterator<Item = &'a [u8]>) -> bool {
+        let Some((own, before)) = self.parts.split_first() else { return false };
+        **own == *name
+            && before.iter().all(|own| above.next().is_some_and(|part| **own == *part))
+            && (!self.at_top || (above.next().is_some() && above.next().is_none()))
+    }
 }
 
 /// One part of a path, folded.
@@ -54,6 +86,16 @@ pub(crate) struct Hit {
     pub(crate) at: usize,
     /// How many parts it has.
     pub(crate) parts: usize,
+    /// Whether it is one that nobody looks for as it is written, unless the folder it is in folds names.
+    pub(crate) otherwise: bool,
+}
+
+/// A name that a path ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ending {
+    parts: usize,
+    guard: Guard,
+    otherwise: bool,
 }
 
 /// Longest name in the table.
@@ -66,7 +108,8 @@ impl Names {
         let mut names = Self::none();
         for list in [IDENTITY, AGENTS, GIT, STARTUP, INTEGRATION, PACKAGES] {
             for name in list {
-                names.add(name, Guard::ReadOnly);
+                let written = AS_WRITTEN.iter().find(|one| *one == name);
+                names.list(name, Guard::ReadOnly, written.copied());
             }
         }
         for name in SECRETS {
@@ -82,12 +125,17 @@ impl Names {
             lengths: 0,
             firsts: [0; 4],
             patterns: Vec::new(),
+            released: Vec::new(),
         }
     }
 
     /// Adds a name, or the last parts of a path. One that is empty or longer than a name can be is not
     /// added; says whether it was.
     pub fn add(&mut self, path: &str, guard: Guard) -> bool {
+        self.list(path, guard, None)
+    }
+
+    fn list(&mut self, path: &str, guard: Guard, written: Option<&'static str>) -> bool {
         let parts = folded_parts(path);
         let Some((last, before)) = parts.split_last().filter(|(last, _)| last.len() <= LONGEST)
         else {
@@ -99,8 +147,9 @@ impl Names {
         }
         let nearest_first = |parts: &[Name]| parts.iter().rev().cloned().collect::<Vec<_>>();
         let known = self.table.entry(last.clone()).or_default();
-        if !known.contains(&(nearest_first(before), guard)) {
-            known.push((nearest_first(before), guard));
+        let listed = Listed { before: nearest_first(before), guard, written };
+        if !known.contains(&listed) {
+            known.push(listed);
         }
         for at in 1..parts.len() {
             let (head, tail) = parts.split_at(at);
@@ -119,15 +168,22 @@ impl Names {
         }
     }
 
-    /// Guards a name no more; says whether it was guarded.
+    /// Guards a name no more; says whether it was guarded. A path that ends with a name of one part is released at
+    /// that place, as it is written: `docs/agents.md` at any depth, `/docs/agents.md` only at the top.
     pub fn release(&mut self, path: &str) -> bool {
         let parts = folded_parts(path);
         let Some((last, before)) = parts.split_last() else { return false };
         let is_it = |known: &[Name]| known.iter().eq(before.iter().rev());
         let Some(known) = self.table.get_mut(last) else { return false };
         let count = known.len();
-        known.retain(|(before, _)| !is_it(before));
+        known.retain(|listed| !is_it(&listed.before));
         let released = known.len() < count;
+        if !released && known.iter().any(|listed| listed.before.is_empty()) {
+            let parts = path.rsplit('/').filter(|part| !part.is_empty());
+            let parts = parts.map(|part| part.as_bytes().into()).collect();
+            self.released.push(Released { at_top: path.starts_with('/'), parts });
+            return true;
+        }
         for at in 1..parts.len() {
             let (head, tail) = parts.split_at(at);
             let Some((end, above)) = head.split_last() else { continue };
@@ -144,40 +200,53 @@ impl Names {
     /// the name of the folder that is guarded.
     #[must_use]
     pub fn of(&self, parent: &[u8], name: &[u8]) -> Option<Guard> {
-        let above = parent.rsplit(|byte| *byte == b'/').filter(|part| !part.is_empty());
-        self.ending(name, above).map(|(_, guard)| guard)
+        self.written(parent, name).map(|(guard, _)| guard)
     }
 
-    /// How many parts the name has that ends with `name`, and what is done about it. `above` are the parts
-    /// before it, nearest first.
+    /// As [`Self::of`], and whether nobody looks for the name as it is written, unless the folder folds names.
+    pub(crate) fn written(&self, parent: &[u8], name: &[u8]) -> Option<(Guard, bool)> {
+        let above = parent.rsplit(|byte| *byte == b'/').filter(|part| !part.is_empty());
+        self.ending(name, above).map(|found| (found.guard, found.otherwise))
+    }
+
+    /// The name that ends with `name`. `above` are the parts before it, nearest first.
     fn ending<'a>(
         &self,
         name: &[u8],
         above: impl Iterator<Item = &'a [u8]> + Clone,
-    ) -> Option<(usize, Guard)> {
-        let name = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(folded(name)) };
+    ) -> Option<Ending> {
+        let plain = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(folded(name)) };
         // What an agent proposes waits for the owner there, and steers nobody.
-        let proposed = |(parts, guard): &(usize, Guard)| {
-            (*parts, *guard) == (1, Guard::ReadOnly)
-                && IDENTITY.iter().any(|own| same(&name, own.to_ascii_lowercase().as_bytes()))
+        let proposed = |found: &Ending| {
+            (found.parts, found.guard) == (1, Guard::ReadOnly)
+                && IDENTITY.iter().any(|own| same(&plain, own.to_ascii_lowercase().as_bytes()))
                 && is_staged(above.clone())
         };
-        let listed = self.listed(&name, above.clone()).filter(|found| !proposed(found));
-        let fits = || self.patterns.iter().find_map(|one| one.ends_with(&name, above.clone()));
-        listed.or_else(|| fits().map(|parts| (parts, Guard::ReadOnly)))
+        let released = |found: &Ending| {
+            found.parts == 1 && self.released.iter().any(|one| one.fits(name, above.clone()))
+        };
+        let listed = self.listed(&plain, above.clone());
+        let listed = listed.filter(|found| !proposed(found) && !released(found));
+        if listed.is_some_and(|found| !found.otherwise) {
+            return listed;
+        }
+        let fits = self.patterns.iter().find_map(|one| one.ends_with(&plain, above.clone()));
+        let fits = fits.map(|parts| Ending { parts, guard: Guard::ReadOnly, otherwise: false });
+        fits.or(listed)
     }
 
     fn listed<'a>(
         &self,
         name: &[u8],
         above: impl Iterator<Item = &'a [u8]> + Clone,
-    ) -> Option<(usize, Guard)> {
+    ) -> Option<Ending> {
         let first = *name.first()?;
         if let Some(rest) = name.get(..5).filter(|start| start.eq_ignore_ascii_case(b".env.")) {
             let ending = name.get(rest.len()..).unwrap_or_default();
             let ending = ending.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
             let example = EXAMPLES.iter().any(|one| ending.eq_ignore_ascii_case(one));
-            return (!example).then_some((1, Guard::Masked));
+            let masked = Ending { parts: 1, guard: Guard::Masked, otherwise: false };
+            return (!example).then_some(masked);
         }
         let known = name.len() <= LONGEST
             && self.lengths & (1 << name.len()) != 0
@@ -189,13 +258,17 @@ impl Names {
         let room = &mut room[..name.len()];
         room.copy_from_slice(name);
         room.make_ascii_lowercase();
-        let mut found = None;
-        for (before, guard) in self.table.get(&*room)? {
+        let mut found: Option<Ending> = None;
+        for Listed { before, guard, written } in self.table.get(&*room)? {
             let mut parts = above.clone();
             if before.iter().all(|wanted| parts.next().is_some_and(|part| same(part, wanted))) {
-                match guard {
-                    Guard::Masked => return Some((before.len() + 1, Guard::Masked)),
-                    Guard::ReadOnly => found = Some((before.len() + 1, Guard::ReadOnly)),
+                let otherwise = written.is_some_and(|written| written.as_bytes() != name);
+                let ending = Ending { parts: before.len() + 1, guard: *guard, otherwise };
+                if *guard == Guard::Masked {
+                    return Some(ending);
+                }
+                if !otherwise || found.is_none() {
+                    found = Some(ending);
                 }
             }
         }
@@ -206,8 +279,8 @@ impl Names {
     pub(crate) fn find(&self, parts: &[&[u8]], from: usize) -> Option<Hit> {
         (from..parts.len()).find_map(|end| {
             let above = parts[..end].iter().rev().copied();
-            let (count, _) = self.ending(parts[end], above)?;
-            Some(Hit { at: (end + 1).saturating_sub(count), parts: count })
+            let Ending { parts, otherwise, .. } = self.ending(parts[end], above)?;
+            Some(Hit { at: (end + 1).saturating_sub(parts), parts, otherwise })
         })
     }
 
@@ -348,6 +421,67 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_otherwise_is_told() {
+        let names = Names::standard();
+        let written = |path: &str| {
+            let (parent, name) = path.rsplit_once('/').unwrap();
+            names.written(parent.as_bytes(), name.as_bytes())
+        };
+        for path in ["w/docs/identity.md", "w/a/Soul.md", "w/a/\u{17F}oul.md", "w/localgpt.md"] {
+            assert_eq!(written(path), Some((Guard::ReadOnly, true)), "{path}");
+        }
+        // What somebody obeys in any case, or a file system folds for git and others, is what it is.
+        for path in [
+            "w/docs/IDENTITY.md",
+            "w/docs/agents.md",
+            "w/a/claude.md",
+            "w/a/gemini.md",
+            "w/a/.CURSORRULES",
+            "w/.GIT/hooks",
+            "w/.Claude",
+            "w/.VSCode",
+            "w/.BASHRC",
+        ] {
+            assert_eq!(written(path), Some((Guard::ReadOnly, false)), "{path}");
+        }
+        assert_eq!(written("w/.ENV"), Some((Guard::Masked, false)));
+        // An owner's own word is about any case.
+        let mut own = Names::standard();
+        own.add_pattern("notes/*.md".parse().unwrap());
+        assert_eq!(own.written(b"w/notes", b"identity.md"), Some((Guard::ReadOnly, false)));
+        assert!(own.add("IDENTITY.md", Guard::ReadOnly));
+        assert_eq!(own.written(b"w/docs", b"identity.md"), Some((Guard::ReadOnly, false)));
+    }
+
+    #[test]
+    fn a_name_can_be_released_at_one_place() {
+        let mut names = Names::standard();
+        assert!(names.release("docs/agents.md") && names.release("/top/agents.md"));
+        for free in ["w/docs/agents.md", "w/a/docs/agents.md", "w/top/agents.md"] {
+            assert_eq!(names.of_path(free.as_bytes()), None, "{free}");
+        }
+        for held in [
+            "w/agents.md",
+            "w/docs/AGENTS.md",
+            "w/Docs/agents.md",
+            "w/xdocs/agents.md",
+            "w/docs/x/agents.md",
+            "w/docs/claude.md",
+            "w/a/top/agents.md",
+        ] {
+            assert_eq!(names.of_path(held.as_bytes()), Some(Guard::ReadOnly), "{held}");
+        }
+        // Not what lies below, not what has several parts, and not against the owner's other word.
+        assert!(names.release("sub/.claude"));
+        assert_eq!(names.of(b"w/sub", b".claude"), None);
+        assert_eq!(names.of(b"w/sub/.claude", b"settings.json"), Some(Guard::ReadOnly));
+        assert!(!names.release("sub/.git/hooks") && !names.release("sub/.git/config"));
+        assert_eq!(names.of(b"w/sub/.git", b"hooks"), Some(Guard::ReadOnly));
+        names.add_pattern("agents.md".parse().unwrap());
+        assert_eq!(names.of(b"w/docs", b"agents.md"), Some(Guard::ReadOnly));
+    }
+
+    #[test]
     fn every_built_in_name_is_taken() {
         let mut names = Names::standard();
         assert!(!names.add("", Guard::ReadOnly));
@@ -385,6 +519,6 @@ mod tests {
         let names = Names::standard();
         assert_eq!(names.find(&[b".claude", b"x"], 1), None);
         let hit = names.find(&[b".claude", b"settings.json"], 1);
-        assert_eq!(hit, Some(Hit { at: 0, parts: 2 }));
+        assert_eq!(hit, Some(Hit { at: 0, parts: 2, otherwise: false }));
     }
 }

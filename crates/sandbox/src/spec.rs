@@ -39,6 +39,8 @@ pub struct Spec {
     pub masked: Vec<PathBuf>,
     /// Folders that never may be seen, and never may lie in what is shown: the state of wardkeep.
     pub hidden: Vec<PathBuf>,
+    /// Folders below `hidden` that may be read all the same, if they are there: what agents load of wardkeep's.
+    pub bared: Vec<PathBuf>,
     /// Sockets that it may connect to, also below `hidden`.
     pub sockets: Vec<PathBuf>,
     /// Folders that are made anew, empty and writable, and gone afterwards.
@@ -85,6 +87,7 @@ impl Spec {
             private: Vec::new(),
             masked: Vec::new(),
             hidden: Vec::new(),
+            bared: Vec::new(),
             sockets: Vec::new(),
             scratch: Vec::new(),
             names: Names::standard(),

@@ -109,6 +109,7 @@ impl View {
         view.add_named(spec)?;
         view.add_workspace(spec)?;
         view.keep_hidden(spec)?;
+        view.bare(spec);
         view.add_masks(spec);
         view.add_sockets(spec)?;
         Ok(view)
@@ -198,6 +199,21 @@ impl View {
             }
         }
         Ok(())
+    }
+
+    /// Shows the folders that may be read although they lie in what is hidden.
+    fn bare(&mut self, spec: &Spec) {
+        for path in &spec.bared {
+            let Some(real) = self.follow(path) else { continue };
+            // Not by a link, which could lead to all that is hidden.
+            let hidden = |hidden: &PathBuf| hidden.canonicalize().is_ok_and(|one| one == real.path);
+            if real.kind == FileType::Directory
+                && !path.is_symlink()
+                && !spec.hidden.iter().any(hidden)
+            {
+                self.show_if_there(path, Shown::Read);
+            }
+        }
     }
 
     /// Masks what is shown and holds secrets, unless exactly it was named.

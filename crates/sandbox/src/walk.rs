@@ -5,8 +5,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use crate::names::{Guard, Names};
@@ -61,7 +63,10 @@ pub struct Walked {
 
 /// A folder that is still to be looked at.
 struct Next {
-    path: Vec<u8>,
+    /// The folder that it is in. Names are looked at the last first, so that no more of these are open than
+    /// folders lie in one another.
+    above: Arc<OwnedFd>,
+    path: CString,
     depth: usize,
     /// Whether all of it is guarded.
     inside: Option<Guard>,
@@ -108,41 +113,95 @@ pub fn walk(
 ) -> Result<Walked, Errno> {
     let base = base.file_name().unwrap_or_default().as_bytes();
     let first = open(root, c".")?;
-    let mut walker = Walker::new(root, base, names);
-    let whole = Next { path: Vec::new(), depth: 0, inside: whole };
-    walker.folder(Some(first), whole);
+    let mut walker = Walker::new(base, names);
+    walker.folder(&Arc::new(first), b"", 0, whole);
     walker.go_on(ALONE);
     if walker.stack.len() < 2 {
         walker.go_on(usize::MAX);
         return Ok(walker.walked);
     }
-    // There is much to see: two look.
-    let mut other = Walker::new(root, base, names);
-    let all = std::mem::take(&mut walker.stack);
-    for (place, next) in all.into_iter().enumerate() {
-        let half = if place % 2 == 0 { &mut walker } else { &mut other };
-        half.stack.push(next);
-    }
+    // There is much to see: two look, and who has nothing left is given of the other's.
+    let mut other = Walker::new(base, names);
+    let shared = Shared::default();
     let joined = std::thread::scope(|scope| {
-        let far = std::thread::Builder::new().spawn_scoped(scope, || other.go_on(usize::MAX));
-        walker.go_on(usize::MAX);
-        far.map(std::thread::ScopedJoinHandle::join)
+        let far = std::thread::Builder::new().spawn_scoped(scope, || other.share(&shared));
+        if far.is_err() {
+            // There may be no room for one more thread.
+            drop(Leaves(&shared));
+        }
+        walker.share(&shared);
+        far.map_or(Ok(()), std::thread::ScopedJoinHandle::join)
     });
-    match joined {
-        Ok(Ok(())) => {}
-        // What was not seen is not guarded.
-        Ok(Err(_)) => return Err(Errno::AGAIN),
-        // There may be no room for one more thread.
-        Err(_) => other.go_on(usize::MAX),
-    }
+    // What was not seen is not guarded.
+    joined.map_err(|_| Errno::AGAIN)?;
     let mut walked = walker.walked;
     walked.join(other.walked);
     Ok(walked)
 }
 
+/// What two that look have in common.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<Spare>,
+    changed: Condvar,
+    /// Whether somebody waits, to be seen without the lock.
+    wanted: AtomicBool,
+}
+
+#[derive(Default)]
+struct Spare {
+    /// What one has given for the other.
+    folders: Vec<Next>,
+    /// How many wait, and have left.
+    waiting: usize,
+    gone: usize,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Spare> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives half of what there is to the other, if that waits: the first half, in which more lies.
+    fn give(&self, stack: &mut Vec<Next>) {
+        if stack.len() > 1 && self.wanted.swap(false, Ordering::Relaxed) {
+            let half = stack.len() / 2;
+            self.lock().folders.extend(stack.drain(..half));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for what the other gives; nothing if that has nothing either.
+    fn take(&self) -> Vec<Next> {
+        let mut spare = self.lock();
+        spare.waiting += 1;
+        while spare.folders.is_empty() && spare.waiting + spare.gone < 2 {
+            self.wanted.store(true, Ordering::Relaxed);
+            spare = self.changed.wait(spare).unwrap_or_else(PoisonError::into_inner);
+        }
+        let folders = std::mem::take(&mut spare.folders);
+        // Who ends goes on waiting, so that the other ends as well.
+        if folders.is_empty() {
+            self.changed.notify_all();
+        } else {
+            spare.waiting -= 1;
+        }
+        folders
+    }
+}
+
+/// Whoever leaves is not waited for, also where it fails.
+struct Leaves<'a>(&'a Shared);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.lock().gone += 1;
+        self.0.changed.notify_all();
+    }
+}
+
 /// A walk on its way.
 struct Walker<'a> {
-    root: BorrowedFd<'a>,
     /// Name of the folder that is walked.
     base: &'a [u8],
     names: &'a Names,
@@ -152,38 +211,65 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(root: BorrowedFd<'a>, base: &'a [u8], names: &'a Names) -> Self {
+    fn new(base: &'a [u8], names: &'a Names) -> Self {
         let buffer = vec![MaybeUninit::uninit(); 64 << 10];
-        Self { root, base, names, walked: Walked::default(), stack: Vec::new(), buffer }
+        Self { base, names, walked: Walked::default(), stack: Vec::new(), buffer }
+    }
+
+    /// Whether more was seen than can be.
+    fn has_ended(&mut self) -> bool {
+        self.walked.entries > MAX_ENTRIES || self.walked.is_full()
     }
 
     /// Looks at so many folders, or all.
     fn go_on(&mut self, folders: usize) {
         for _ in 0..folders {
-            let ended = self.walked.entries > MAX_ENTRIES || self.walked.is_full();
+            let ended = self.has_ended();
             let Some(next) = self.stack.pop().filter(|_| !ended) else { return };
-            self.folder(None, next);
+            self.next(&next);
         }
     }
 
-    /// Looks at one folder, which may be open already.
-    fn folder(&mut self, first: Option<OwnedFd>, Next { path, depth, inside }: Next) {
-        let folder = match (first, CString::new(path.clone())) {
-            (Some(first), _) => first,
-            // Unreadable here is unreadable there: it is the same user.
-            (None, Ok(path)) => match open(self.root, &path) {
-                Ok(folder) => folder,
-                Err(_) => return,
-            },
-            (None, Err(_)) => return,
-        };
-        let parent = [self.base, b"/", &path].concat();
+    /// Looks at all that it has, and that another gives.
+    fn share(&mut self, shared: &Shared) {
+        let _leaves = Leaves(shared);
+        while !self.has_ended() {
+            let Some(next) = self.stack.pop() else {
+                self.stack = shared.take();
+                if self.stack.is_empty() {
+                    return;
+                }
+                continue;
+            };
+            self.next(&next);
+            shared.give(&mut self.stack);
+        }
+    }
+
+    fn next(&mut self, next: &Next) {
+        match open(next.above.as_fd(), last_of(&next.path)) {
+            Ok(folder) => {
+                self.folder(&Arc::new(folder), next.path.to_bytes(), next.depth, next.inside);
+            }
+            Err(errno) => self.walked.cut_short |= is_shortage(errno),
+        }
+    }
+
+    /// Looks at one folder.
+    fn folder(&mut self, folder: &Arc<OwnedFd>, path: &[u8], depth: usize, inside: Option<Guard>) {
+        let parent = [self.base, b"/", path].concat();
         let parts: Vec<&[u8]> = parts_of(&parent).collect();
         let in_git = git::part(&parts).0 != Part::Outside;
         let mut repository = Repository::default();
         let mut entries = RawDir::new(folder.as_fd(), &mut self.buffer);
         while let Some(entry) = entries.next() {
-            let Ok(entry) = entry else { break };
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(errno) => {
+                    self.walked.cut_short |= is_shortage(errno);
+                    break;
+                }
+            };
             let name = entry.file_name();
             let bytes = name.to_bytes();
             if matches!(bytes, b"." | b"..") {
@@ -199,19 +285,15 @@ impl<'a> Walker<'a> {
                 kind => kind,
             };
             if kind == FileType::Socket {
-                self.walked.sockets.extend(joined(&path, bytes));
+                self.walked.sockets.extend(joined(path, bytes));
                 continue;
             }
             if let Some(guard) = inside {
                 match kind {
-                    FileType::Symlink => self.walked.link(&path, bytes, guard, Vec::new()),
+                    FileType::Symlink => self.walked.link(path, bytes, guard, Vec::new()),
                     FileType::Directory if depth >= DEEPEST => self.walked.cut_short = true,
                     FileType::Directory => {
-                        self.stack.extend(joined(&path, bytes).map(|path| Next {
-                            path: path.into_bytes(),
-                            depth: depth + 1,
-                            inside,
-                        }))
+                        push(&mut self.stack, folder, path, bytes, depth, inside);
                     }
                     _ => {}
                 }
@@ -223,7 +305,13 @@ impl<'a> Walker<'a> {
             if !in_git {
                 repository.sees(name, kind);
             }
-            let guard = self.names.of(&parent, bytes).or_else(|| {
+            let written = self.names.written(&parent, bytes);
+            // At the top it may be carried to where names are folded, and be obeyed there.
+            let harmless = |otherwise: bool| {
+                otherwise && depth > 0 && crate::cases::tells_apart(folder.as_fd())
+            };
+            let written = written.filter(|(_, otherwise)| !harmless(*otherwise));
+            let guard = written.map(|(guard, _)| guard).or_else(|| {
                 let whole = || [parts.as_slice(), &[bytes]].concat();
                 let part = if in_git { git::part(&whole()).0 } else { Part::Outside };
                 let steers = matches!(
@@ -236,38 +324,31 @@ impl<'a> Walker<'a> {
             });
             match (guard, kind) {
                 (Some(guard), FileType::Symlink) => {
-                    self.walked.link(&path, bytes, guard, Vec::new())
+                    self.walked.link(path, bytes, guard, Vec::new())
                 }
                 (None, FileType::Symlink) => {
                     let rest = self.names.continued(&[parts.as_slice(), &[bytes]].concat());
                     if !rest.is_empty() {
-                        self.walked.link(&path, bytes, Guard::ReadOnly, rest);
+                        self.walked.link(path, bytes, Guard::ReadOnly, rest);
                     }
                 }
                 (Some(guard), _) => {
-                    let folder = kind == FileType::Directory;
-                    self.walked.found.extend(joined(&path, bytes).map(|path| Found {
+                    let is_folder = kind == FileType::Directory;
+                    self.walked.found.extend(joined(path, bytes).map(|path| Found {
                         path,
                         guard,
-                        folder,
+                        folder: is_folder,
                     }));
                     // Links in what is shown empty lead nowhere.
-                    if folder && guard == Guard::ReadOnly && depth < DEEPEST {
-                        self.stack.extend(joined(&path, bytes).map(|path| Next {
-                            path: path.into_bytes(),
-                            depth: depth + 1,
-                            inside: Some(guard),
-                        }));
+                    if is_folder && guard == Guard::ReadOnly {
+                        self.walked.cut_short |= depth >= DEEPEST;
+                        push(&mut self.stack, folder, path, bytes, depth, Some(guard));
                     }
                 }
-                (None, FileType::Directory) if bytes == b"objects" && ends_with_git(&path) => {}
+                (None, FileType::Directory) if bytes == b"objects" && ends_with_git(path) => {}
                 (None, FileType::Directory) if depth >= DEEPEST => self.walked.cut_short = true,
                 (None, FileType::Directory) => {
-                    self.stack.extend(joined(&path, bytes).map(|path| Next {
-                        path: path.into_bytes(),
-                        depth: depth + 1,
-                        inside: None,
-                    }));
+                    push(&mut self.stack, folder, path, bytes, depth, None);
                 }
                 (None, _) => {}
             }
@@ -279,8 +360,8 @@ impl<'a> Walker<'a> {
             for (name, kind) in &repository.steering {
                 let (name, folder) = (name.to_bytes(), *kind == FileType::Directory);
                 match kind {
-                    FileType::Symlink => self.walked.link(&path, name, Guard::ReadOnly, Vec::new()),
-                    _ => self.walked.found.extend(joined(&path, name).map(|path| Found {
+                    FileType::Symlink => self.walked.link(path, name, Guard::ReadOnly, Vec::new()),
+                    _ => self.walked.found.extend(joined(path, name).map(|path| Found {
                         path,
                         guard: Guard::ReadOnly,
                         folder,
@@ -314,10 +395,35 @@ impl Walked {
     }
 }
 
-fn open(at: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<OwnedFd, Errno> {
+/// Opens a folder by its one name, which leads nowhere else: it is no link, and not `..`.
+fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(at, name, flags, Mode::empty(), resolve)
+    rustix::fs::openat(at, name, flags, Mode::empty())
+}
+
+/// Whether something was not seen for want of means. Else it is as it will be inside, for the same user: gone, or
+/// not to be read.
+fn is_shortage(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN | Errno::INTR)
+}
+
+/// The last part of a path.
+fn last_of(path: &CStr) -> &CStr {
+    let bytes = path.to_bytes_with_nul();
+    let start = bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    CStr::from_bytes_with_nul(&bytes[start..]).unwrap_or(path)
+}
+
+fn push(
+    stack: &mut Vec<Next>,
+    above: &Arc<OwnedFd>,
+    path: &[u8],
+    name: &[u8],
+    depth: usize,
+    inside: Option<Guard>,
+) {
+    let next = |path| Next { above: Arc::clone(above), path, depth: depth + 1, inside };
+    stack.extend((depth < DEEPEST).then(|| joined(path, name).map(next)).flatten());
 }
 
 fn kind_of(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> FileType {
@@ -421,6 +527,37 @@ mod tests {
             fs::write(path.join("CLAUDE.md"), "x").unwrap();
         }
         assert!(names_in(lab.path()).cut_short);
+    }
+
+    /// One folder holds nearly everything, another almost nothing: whoever gets which, all is seen once.
+    #[test]
+    fn nothing_is_lost_or_seen_twice_where_one_has_more_to_do() {
+        let lab = tempfile::tempdir().unwrap();
+        let mut expected = Vec::new();
+        for folder in 0..60 {
+            fs::create_dir_all(lab.path().join(format!("small{folder}"))).unwrap();
+        }
+        for folder in 0..400 {
+            let path = format!("large/{}/{}/{folder}", folder % 3, folder % 11);
+            fs::create_dir_all(lab.path().join(&path)).unwrap();
+            fs::write(lab.path().join(&path).join(".npmrc"), "x").unwrap();
+            expected.push(format!("{path}/.npmrc"));
+        }
+        expected.sort();
+        for _ in 0..50 {
+            let walked = names_in(lab.path());
+            let found: Vec<_> = walked.found.iter().map(|one| one.path.to_str().unwrap()).collect();
+            assert_eq!(found, expected);
+            assert_eq!(walked.entries, 60 + 1 + 3 + 33 + 400 + 400);
+            assert!(!walked.cut_short);
+        }
+    }
+
+    #[test]
+    fn want_of_means_is_no_reason_to_have_seen_all() {
+        assert!(is_shortage(Errno::MFILE) && is_shortage(Errno::NOMEM));
+        assert!(!is_shortage(Errno::ACCESS) && !is_shortage(Errno::NOENT));
+        assert_eq!((last_of(c"a/b/c"), last_of(c"c")), (c"c", c"c"));
     }
 
     #[test]

@@ -186,6 +186,8 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         );
     }
     let (mut spec, Rules { allow, deny, .. }) = spec_of(context, args, &settings, &profile_name)?;
+    // Without its plugin an agent would go on, and ask nobody.
+    spec.bared.push(state.join("plugins"));
     spec.hidden.push(state.clone());
     let proxied = match net {
         Some(net) => net == Net::Proxy,

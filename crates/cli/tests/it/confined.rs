@@ -85,6 +85,28 @@ fn a_hook_inside_reaches_the_monitor() {
     assert!(!ran.stdout.contains("deny") && !ran.stderr.contains("denied"), "{ran:?}");
 }
 
+/// Without its plugin an agent would go on, and ask nobody.
+#[test]
+fn a_plugin_is_there_inside_and_nothing_else_of_the_state() {
+    let Some(scene) = Scene::new() else { return };
+    fs::create_dir_all(scene.at("state/plugins/openclaw")).unwrap();
+    fs::write(scene.at("state/plugins/openclaw/index.ts"), "ours\n").unwrap();
+    let state = scene.at("state");
+    let script = format!(
+        "cd {}; cat plugins/openclaw/index.ts; ls -A; echo x > plugins/openclaw/index.ts",
+        state.display()
+    );
+    let ran = scene.shell(&script);
+    assert_eq!(ran.stdout, "ours\nplugins\n", "{ran:?}");
+    assert_ne!(ran.code, 0, "{ran:?}");
+    let plugin = state.join("plugins/openclaw/index.ts");
+    assert_eq!(fs::read_to_string(&plugin).unwrap(), "ours\n");
+    let answer = scene.json(&["sandbox", "why", plugin.to_str().unwrap(), state.to_str().unwrap()]);
+    assert_eq!(answer["paths"][0]["read"], true, "{answer}");
+    assert_eq!(answer["paths"][0]["write"], false, "{answer}");
+    assert_eq!(answer["paths"][1]["read"], false, "{answer}");
+}
+
 #[test]
 fn what_was_refused_is_told_and_can_be_asked_for() {
     let Some(scene) = Scene::new() else { return };

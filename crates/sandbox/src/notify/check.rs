@@ -1,6 +1,6 @@
 //! Whether a name may come into being, and what may be moved.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,8 @@ use super::git::{self, Part};
 use super::names::{Counted, bytes, is_below};
 use super::place::{Place, path_buf};
 use super::supervisor::{Stop, Supervisor};
+use crate::cases;
+use crate::names::Hit;
 
 /// Entries of a directory that is moved that are looked at, and how deep.
 const MOST_ENTRIES: usize = 20_000;
@@ -45,6 +47,15 @@ impl Deed {
     }
 }
 
+/// Whether a name that was found is written in a way that nobody looks for, in a folder that tells cases apart. At the
+/// top of a workspace it may be carried to where names are folded, and be obeyed there.
+fn is_harmless(hit: Hit, counted: &Counted<'_>, folder: Option<BorrowedFd<'_>>) -> bool {
+    hit.otherwise
+        && hit.at > counted.first
+        && hit.at + 1 == counted.parts().len()
+        && folder.is_some_and(cases::tells_apart)
+}
+
 fn rule(parts: &[&[u8]]) -> String {
     let text = parts.iter().map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>().join("/");
     format!("`{text}` is protected")
@@ -54,12 +65,17 @@ impl Supervisor {
     /// Whether something may be done to a place.
     pub(super) fn check(&mut self, place: &Place, deed: Deed) -> Result<(), Stop> {
         let path = place.full();
-        self.check_path(&path, deed)?;
+        self.check_path(&path, deed, Some(place.parent.as_fd()))?;
         self.check_bare(place, &path, deed)
     }
 
-    /// Whether something may be done to a real path.
-    pub(super) fn check_path(&mut self, path: &[u8], deed: Deed) -> Result<(), Stop> {
+    /// Whether something may be done to a real path, whose last part is in a folder that may be held open.
+    pub(super) fn check_path(
+        &mut self,
+        path: &[u8],
+        deed: Deed,
+        folder: Option<BorrowedFd<'_>>,
+    ) -> Result<(), Stop> {
         if self.names.is_free(path) {
             return Ok(());
         }
@@ -130,7 +146,7 @@ impl Supervisor {
             };
         }
         let end = (hit.at + hit.parts).min(parts.len());
-        if counted.is_package(hit.at) {
+        if counted.is_package(hit.at) || is_harmless(hit, &counted, folder) {
             return Ok(());
         }
         if let Some(repository) = self.repository(&counted, hit.at) {
@@ -173,17 +189,18 @@ impl Supervisor {
             Part::Hook if parts.last().is_some_and(|name| !git::is_live_hook(name)) => {}
             _ => return refuse("git's hooks and settings stay where they are".into()),
         }
-        match self.names.find(&counted) {
-            Some(hit)
-                if !(counted.is_package(hit.at) || part != Part::Outside && hit.at >= at)
-                    && self.repository(&counted, hit.at).is_none()
-                    && !self.is_granted(&path) =>
-            {
-                let named = rule(&parts[hit.at..(hit.at + hit.parts).min(parts.len())]);
-                refuse(format!("{named} and stays where it is"))
-            }
-            _ => Ok(()),
+        let Some(hit) = self.names.find(&counted) else { return Ok(()) };
+        let is_gits = part != Part::Outside && hit.at >= at;
+        if is_gits
+            || counted.is_package(hit.at)
+            || self.repository(&counted, hit.at).is_some()
+            || self.is_granted(&path)
+            || is_harmless(hit, &counted, Some(place.parent.as_fd()))
+        {
+            return Ok(());
         }
+        let named = rule(&parts[hit.at..(hit.at + hit.parts).min(parts.len())]);
+        refuse(format!("{named} and stays where it is"))
     }
 
     /// Whether a directory may get this name, by what it holds.
@@ -283,7 +300,7 @@ impl Supervisor {
                 let rule = "the directory holds a repository".to_owned();
                 return Err(Stop::Refused(path_buf(&below), rule));
             }
-            self.check_path(&below, deed)?;
+            self.check_path(&below, deed, Some(folder.as_fd()))?;
             if kind == FileType::Directory {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let next = openat(folder, entry.file_name(), flags, Mode::empty())?;

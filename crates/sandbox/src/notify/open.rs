@@ -287,7 +287,7 @@ impl Supervisor {
             FileType::Symlink => return Err(Errno::LOOP.into()),
             FileType::RegularFile if asked.changes() && found.st_nlink > 0 => {
                 let path = real_path(self.own.as_fd(), &file)?;
-                self.check_path(&path, Deed::Write)?;
+                self.check_path(&path, Deed::Write, None)?;
             }
             FileType::CharacterDevice => {
                 let device = (rustix::fs::major(found.st_rdev), rustix::fs::minor(found.st_rdev));

@@ -1,10 +1,12 @@
 //! What a confined program could do with one path, and why.
 
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::{Shown, View, lists};
+use crate::cases;
 use crate::error::SandboxError;
 use crate::names::{Guard, Names};
 use crate::spec::Spec;
@@ -40,7 +42,14 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
     if spec.sockets.contains(&real) {
         return told(true, true, "the socket of the monitor is passed in", None);
     }
-    if spec.hidden.iter().any(hidden) {
+    let bared = view.covering(&real).is_some_and(|(above, entry)| {
+        entry.shown == Shown::Read
+            && spec
+                .bared
+                .iter()
+                .any(|one| above.starts_with(one.canonicalize().as_ref().unwrap_or(one)))
+    });
+    if !bared && spec.hidden.iter().any(hidden) {
         return told(false, false, "it is wardkeep's own state, which is never shown", None);
     }
     if view.copies.contains(&real) {
@@ -75,7 +84,8 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
         Shown::Socket => told(true, true, "this socket is passed in", None),
         Shown::Write => {
             let inside = real.strip_prefix(above).unwrap_or(&real);
-            match view.names.of_path(inside.as_os_str().as_encoded_bytes()) {
+            let guard = view.names.of_path(inside.as_os_str().as_encoded_bytes());
+            match guard.filter(|_| !is_harmless(&view.names, &real, inside)) {
                 None if view.led_to.contains_key(&real) => {
                     let why = "a protected name leads to it: it can be read, never changed";
                     told(true, false, why, None)
@@ -96,6 +106,18 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
             }
         }
     }
+}
+
+/// Whether the last part of a path, and no other, is like a guarded name, and nobody looks for it as it is written.
+fn is_harmless(names: &Names, real: &Path, inside: &Path) -> bool {
+    let (Some(above), Some(name)) = (inside.parent(), inside.file_name()) else { return false };
+    let parent = above.as_os_str().as_encoded_bytes();
+    // A folder that is not there yet will be as the one that it is in.
+    let there = || real.ancestors().skip(1).find_map(|above| std::fs::File::open(above).ok());
+    !parent.is_empty()
+        && names.of_path(parent).is_none()
+        && names.written(parent, name.as_encoded_bytes()) == Some((Guard::ReadOnly, true))
+        && there().is_some_and(|folder| cases::tells_apart(folder.as_fd()))
 }
 
 /// Whether a path is known to hold secrets, wherever it is shown.
@@ -149,21 +171,28 @@ mod tests {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let home = folder.path().join("home");
         let (work, state) = (home.join("work"), home.join("state"));
-        for path in [&work, &state, &home.join(".ssh")] {
+        for path in [&work, &state.join("plugins"), &home.join(".ssh")] {
             std::fs::create_dir_all(path).unwrap();
         }
         std::os::unix::fs::symlink(home.join(".ssh"), work.join("keys")).unwrap();
         let mut spec = Spec::new(work.clone(), vec!["true".into()]);
         spec.home = Some(home.clone());
         spec.hidden = vec![state.clone()];
+        spec.bared = vec![state.join("plugins"), state.join("keys")];
+        std::os::unix::fs::symlink(&state, state.join("keys")).unwrap();
         for (path, expected) in [
             (work.join("src/new.rs"), (true, true, false)),
             (work.join(".git/hooks/pre-commit"), (true, false, false)),
             (work.join("deep/AGENTS.md"), (true, false, false)),
+            (work.join("deep/agents.md"), (true, false, false)),
+            (work.join("deep/IDENTITY.md"), (true, false, false)),
+            (work.join("identity.md"), (true, false, false)),
             (work.join(".env"), (false, false, true)),
             (work.join("keys/id"), (false, false, true)),
             (home.join("letters.txt"), (false, false, true)),
             (state.join("journal"), (false, false, false)),
+            (state.join("keys"), (false, false, false)),
+            (state.join("plugins/openclaw/index.ts"), (true, false, true)),
             ("/usr/bin/env".into(), (true, false, true)),
             ("/tmp/x".into(), (true, true, false)),
             ("/dev/null".into(), (true, true, false)),

@@ -90,6 +90,16 @@ pub(super) const SETTINGS: &[&str] = &[
     "wgetrc",
     "xdg",
     "zsh",
+    // What holds for agents on the whole machine: inside, too, they ask before each call.
+    "claude-code",
+    "codex",
+    "cursor",
+    "gemini-cli",
+    "github-copilot/policy.d",
+    "opencode",
+    "qwen-code",
+    "wardkeep/plugins",
+    "windsurf",
 ];
 
 /// Devices that do no harm.

@@ -322,3 +322,30 @@ fn a_copy_stands_for_a_file_and_nothing_reaches_the_file() {
         assert!(!lab.at("outside/copy2").exists());
     }
 }
+
+/// An agent that does not find its plugin goes on without it, and asks nobody.
+#[test]
+fn what_agents_load_of_wardkeep_can_be_read_and_nothing_beside_it() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        std::fs::create_dir_all(lab.at("state/plugins/openclaw")).unwrap();
+        std::fs::write(lab.at("state/plugins/openclaw/index.ts"), "ours").unwrap();
+        std::fs::write(lab.at("state/.device_key"), "CANARY").unwrap();
+        lab.give();
+        let (code, out) = lab.run("cat ../state/plugins/openclaw/index.ts; echo; ls -A ../state");
+        assert_eq!((code, out.as_str()), (0, "ours\nplugins\n"), "as user {uid}");
+        for script in [
+            "echo EVIL > ../state/plugins/openclaw/index.ts",
+            "echo EVIL > ../state/plugins/openclaw/more.ts",
+            "mv ../state/plugins/openclaw ../state/plugins/other",
+            "rm ../state/plugins/openclaw/index.ts",
+            "cat ../state/.device_key",
+            "cat ../state/plugins/../.device_key",
+        ] {
+            let (code, _) = lab.run(script);
+            assert_ne!(code, 0, "{script} as user {uid}");
+        }
+        let left = std::fs::read_to_string(lab.at("state/plugins/openclaw/index.ts")).unwrap();
+        assert_eq!(left, "ours");
+    }
+}

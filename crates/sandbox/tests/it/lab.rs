@@ -151,6 +151,7 @@ fn stage() {
     let mut spec = Spec::new(lab.join("ws"), shell);
     spec.home = Some(lab.join("home"));
     spec.hidden.push(lab.join("state"));
+    spec.bared.push(lab.join("state/plugins"));
     let path = std::env::var_os("PATH").unwrap();
     spec.environment.push(("PATH".into(), path));
     for (name, folder) in [("HOME", "home"), ("H", "home"), ("WS", "ws"), ("OUT", "outside")] {

@@ -234,6 +234,21 @@ const ATTACKS: &[(&str, &str)] = &[
     ("more settings where the settings say", "echo EVIL > tools/more"),
     // Other letters.
     ("other letters", "echo EVIL > src/Agents.md"),
+    ("other letters at the top", "echo EVIL > identity.md"),
+    ("other letters, moved to the top", "echo EVIL > src/heartbeat.md; mv src/heartbeat.md ."),
+    (
+        "other letters, then the right ones",
+        "mkdir src/a; echo EVIL > src/a/identity.md; mv src/a/identity.md src/a/IDENTITY.md",
+    ),
+    (
+        "other letters, and the right ones too",
+        "mkdir src/b; echo EVIL > src/b/identity.md; ln src/b/identity.md src/b/IDENTITY.md",
+    ),
+    (
+        "other letters, and a link by the right ones",
+        "mkdir src/c; echo EVIL > src/c/identity.md; ln -s identity.md src/c/IDENTITY.md",
+    ),
+    ("other letters for a folder", "mkdir -p src/qwen.md && echo EVIL > src/qwen.md/x"),
     ("other letters in a folder", "mkdir -p src/.GitHub/Workflows"),
     ("other letters of git", "mkdir -p src/.Git/hooks && echo EVIL > src/.Git/hooks/pre-commit"),
     ("long letters", "echo EVIL > src/.mcp.j\u{17F}on"),
@@ -317,6 +332,52 @@ fn no_detour_leads_to_a_guarded_name() {
         assert_eq!(through, Vec::<&str>::new(), "as user {uid}");
         assert_eq!(held(&lab), before, "as user {uid}");
     }
+}
+
+/// A document is no instruction for the likeness of its name, where a name is one file's only.
+#[test]
+fn likeness_is_no_reason_where_cases_are_told_apart() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        fs::create_dir_all(lab.at("ws/docs")).unwrap();
+        fs::write(lab.at("ws/docs/identity.md"), "there").unwrap();
+        if lab.at("ws/docs/IDENTITY.md").exists() || !is_known(&lab) {
+            return skipped("needs ext4, btrfs, f2fs, tmpfs or overlay for its temporary folder");
+        }
+        lab.give();
+        let script = "echo more >> docs/identity.md && echo new > docs/soul.md && mv docs/soul.md docs/heartbeat.md \
+            && rm docs/heartbeat.md && ln docs/identity.md docs/qwen.md && rm docs/qwen.md && sed -i s/more/less/ docs/identity.md";
+        let (code, out) = lab.run(script);
+        assert_eq!((code, out.as_str()), (0, ""), "as user {uid}");
+        assert_eq!(fs::read_to_string(lab.at("ws/docs/identity.md")).unwrap(), "thereless\n");
+        // Cline and others look for these in any case.
+        for name in ["docs/agents.md", "docs/Claude.md", "docs/gemini.md", "docs/IDENTITY.md"] {
+            let (code, _) = lab.run(&format!("echo EVIL > {name}"));
+            assert_ne!(code, 0, "{name} as user {uid}");
+        }
+    }
+}
+
+/// Whether the lab is on a file system of which it is known how it tells that it folds.
+fn is_known(lab: &Lab) -> bool {
+    let told = Command::new("stat").args(["-f", "-c", "%t"]).arg(lab.at("ws")).output().unwrap();
+    let kinds = ["ef53", "9123683e", "f2f52010", "1021994", "794c7630"];
+    kinds.contains(&String::from_utf8_lossy(&told.stdout).trim())
+}
+
+#[test]
+fn likeness_is_the_name_itself_where_names_are_folded() {
+    let lab = Lab::new(NOBODY);
+    fs::create_dir_all(lab.at("ws/docs")).unwrap();
+    let folds =
+        Command::new("chattr").arg("+F").arg(lab.at("ws/docs")).stderr(Stdio::null()).status();
+    if !folds.is_ok_and(|status| status.success()) {
+        return skipped("needs a file system with folders that fold names (mkfs.ext4 -O casefold)");
+    }
+    lab.give();
+    let (code, _) = lab.run("echo EVIL > docs/identity.md");
+    assert_ne!(code, 0);
+    assert!(!lab.at("ws/docs/IDENTITY.md").exists());
 }
 
 /// What lies behind the names, as whoever obeys them sees it.

@@ -83,6 +83,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let name = args.view.profile_name(&settings, &program);
     let profile = resolve(&settings, &name)?;
     let (mut spec, rules) = args.view.spec(context, &settings, &profile, vec![program])?;
+    spec.bared.push(state.join("plugins"));
     spec.hidden.push(state);
     let mut answer = Answer { profile: Some(name), ..Answer::default() };
     context.ui.answer(format!("Profile: {}", answer.profile.as_deref().unwrap_or_default()));
