@@ -71,12 +71,18 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let filter = Filter {
         since: time(&args.since)?,
         until: time(&args.until)?,
-        session: args.session.map(|name| full_name(context, &reader, name)).transpose()?,
+        session: args.session,
         agent: args.agent,
         kind: args.kind,
         ..Filter::default()
     };
-    let (lines, reindexed) = newest(context, &reader, &filter, args.limit)?;
+    let (mut lines, mut reindexed) = newest(context, &reader, &filter, args.limit)?;
+    if let Some(name) = filter.session.clone().filter(|_| lines.is_empty()) {
+        let session = Some(full_name(context, &reader, name)?);
+        let (found, anew) =
+            newest(context, &reader, &Filter { session, ..filter.clone() }, args.limit)?;
+        (lines, reindexed) = (found, reindexed | anew);
+    }
     if lines.is_empty() && filter.session.is_some() {
         context.ui.hint("a session is named AGENT:ID, as `wardkeep log --json` shows it in full");
     }
@@ -200,7 +206,7 @@ const SESSION: usize = 4;
 const SHORT_ID: usize = 10;
 const LONGEST_SESSION: usize = 16;
 /// Below this a summary says nothing.
-const SHORTEST_SUMMARY: usize = 40;
+const SHORTEST_SUMMARY: usize = 24;
 
 fn show(context: &mut Context, lines: &[Vec<u8>]) {
     if lines.is_empty() {

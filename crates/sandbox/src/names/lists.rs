@@ -27,7 +27,7 @@ pub(super) const IDENTITY: &[&str] = &[
 
 /// Those of them that nobody is known to look for in another case of letters. `AGENTS.md` is not one of them: Cline and VS
 /// Code look for it in any case and in every folder. Nor are `AGENT.md`, `CLAUDE.md`, `GEMINI.md` and `.cursorrules`, which OpenHands
-/// takes in any case where it is started. Git, settings and start-up files are any file system's.
+/// has in lower case. Git, settings and start-up files are any file system's.
 pub(super) const AS_WRITTEN: &[&str] =
     &["SOUL.md", "IDENTITY.md", "HEARTBEAT.md", "QWEN.md", "LocalGPT.md"];
 
