@@ -48,6 +48,9 @@ const FOLDERS: &[&[&str]] = &[
     &[".windsurf", "rules"],
     &[".clinerules"],
     &[".agents", "skills"],
+    &[".git", "config"],
+    &[".git", "config.worktree"],
+    &[".vscode", "tasks.json"],
 ];
 
 /// What a shell, a session or a scheduler runs by itself, below a home directory: files and folders.
@@ -70,6 +73,10 @@ const AT_HOME: &[&[&str]] = &[
     &[".config", "autostart"],
     &[".config", "systemd", "user"],
     &[".config", "environment.d"],
+    &[".config", "git"],
+    &[".gitconfig"],
+    &[".vimrc"],
+    &[".local", "bin"],
     &[".ssh", "authorized_keys"],
     &[".ssh", "rc"],
     &[".ssh", "config"],
@@ -97,6 +104,11 @@ pub fn is_obeyed(path: &Path, home: Option<&Path>) -> bool {
     if FOLDERS.iter().any(within) {
         return true;
     }
+    // Of submodules and worktrees, too.
+    let git = parts.iter().position(|part| *part == ".git");
+    if git.is_some_and(|at| parts[at..].contains(&"hooks")) {
+        return true;
+    }
     let Some(home) = home else { return false };
     let home = folded_components(home);
     let inside = parts.len() > home.len() && parts.iter().zip(&home).all(|(a, b)| a == b);
@@ -115,6 +127,9 @@ mod tests {
             "/w/sub/GEMINI.md",
             "/w/.claude/skills/x/SKILL.md",
             "/w/.Git/Hooks/post-checkout",
+            "/w/.git/modules/a/hooks/post-checkout",
+            "/w/.git/config",
+            "/home/ann/.gitconfig",
             "/home/ann/.profile",
             "/home/ann/.config/systemd/user/x.service",
             "/home/ann/.ssh/authorized_keys",

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use wardkeep_identity::config::{CONFIG_FILE, Config, Tier};
+use wardkeep_identity::config::CONFIG_FILE;
 use wardkeep_policy::protect::{
     FileKind, PathFacts, ProtectLists, ProtectedSet, Readings, fold_name, folded_components,
     glob_matches,
@@ -36,6 +36,8 @@ const MAX_IDENTIFIED: usize = 4096;
 const MAX_INSTALLED: usize = 64;
 /// Longest list of files that `wardkeep install` wrote.
 const MAX_LIST: u64 = 1 << 20;
+/// Longest entry of a protect tier.
+const LONGEST_ENTRY: usize = 1024;
 
 /// Why a path cannot be resolved. Whoever asks treats it as a denial.
 #[derive(Debug, thiserror::Error)]
@@ -224,12 +226,20 @@ fn with_tier(workspace: &Path, lists: &ProtectLists) -> ProtectLists {
     let mut lists = lists.clone();
     let path = workspace.join(CONFIG_FILE);
     let Ok(bytes) = crate::files::read_plain(&path, MAX_LIST) else { return lists };
-    let Ok(config) = Config::parse(&bytes) else { return lists };
-    let Ok(entries) = config.entries() else { return lists };
+    let Ok(config) = serde_json::from_slice::<serde_json::Value>(&bytes) else { return lists };
+    let listed = config.get("protect").and_then(|list| list.as_array()).into_iter().flatten();
+    let tiers = config.get("files").and_then(|files| files.as_object()).into_iter().flatten();
+    let tiers = tiers.filter(|(_, tier)| tier.as_str() == Some("protect")).map(|(name, _)| &**name);
+    let names = listed.filter_map(|entry| entry.as_str()).chain(tiers);
     let known: HashSet<String> = lists.protect.iter().cloned().collect();
-    let tier = entries.into_iter().filter(|(tier, _)| *tier == Tier::Protect);
-    let names = tier.map(|(_, entry)| entry.trim_end_matches('/').to_owned());
-    lists.protect.extend(names.filter(|name| !name.is_empty() && !known.contains(name)));
+    // One that means nothing here is passed over; the others hold.
+    let names = names.map(|name| name.trim_start_matches("./").trim_end_matches('/'));
+    let names = names.filter(|name| {
+        let part = |part: &str| !part.is_empty() && part != "." && part != "..";
+        name.len() <= LONGEST_ENTRY && name.split('/').all(part) && !known.contains(*name)
+    });
+    let names: Vec<String> = names.take(MAX_IDENTIFIED).map(str::to_owned).collect();
+    lists.protect.extend(names);
     lists
 }
 

@@ -78,8 +78,14 @@ impl Drop for Ended {
 }
 
 fn signal(pid: u64, name: &str) {
-    let status = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
-    assert!(status.success());
+    let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    let signal = match name {
+        "-KILL" => rustix::process::Signal::KILL,
+        "-TERM" => rustix::process::Signal::TERM,
+        "-INT" => rustix::process::Signal::INT,
+        other => panic!("{other}"),
+    };
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 #[test]

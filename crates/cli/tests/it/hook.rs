@@ -364,6 +364,18 @@ fn a_session_that_may_not_begin_does_nothing() {
     let event = place.event("PreToolUse", event);
     let ran = place.hook(&["claude-code", "PreToolUse", "--no-daemon"], &event);
     assert!(ran.code == 2 && ran.stderr.contains("nobody"), "{ran:?}");
+    // Nor one that says it is a proxy of wardkeep's own.
+    rule(
+        "@id(\"nobody\")\nforbid (principal, action == Action::\"start\", resource == Surface::\"SandboxCompliance\") unless { [\"egress\", \"model-proxy\"].contains(context.subject) };\n",
+    );
+    for source in ["egress", "model-proxy", "startup"] {
+        let event = json!({"session_id": source, "source": source});
+        let ran = place.hook(
+            &["claude-code", "SessionStart", "--no-daemon"],
+            &place.event("SessionStart", event),
+        );
+        assert!(ran.stdout.contains("\"continue\":false"), "{source}: {ran:?}");
+    }
     // The owner thinks better of it.
     rule(
         "@id(\"nobody\")\nforbid (principal, action == Action::\"start\", resource == Surface::\"SandboxCompliance\") when { context.subject == \"other\" };\n",
@@ -438,6 +450,33 @@ fn the_protect_tier_holds_in_hooks_as_its_own_list_has_it() {
         &["protect", "--workspace", work.to_str().unwrap(), "persona/", "--yes"],
     );
     staged("persona/voice.md");
+    // A wrong entry takes none of the others with it, and many stars cost little.
+    let slow = format!("{}zz", "**/".repeat(200));
+    let list = json!({"version": 1, "protect": ["../x", slow, "persona/voice.md", "CLAUDE.md"]});
+    fs::set_permissions(
+        work.join("soulguard.json"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o644),
+    )
+    .unwrap();
+    fs::write(work.join("soulguard.json"), list.to_string()).unwrap();
+    let deep = "a/".repeat(40);
+    let begun = std::time::Instant::now();
+    assert!(is_leave(&write(&format!("{deep}b.txt"))));
+    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    staged("CLAUDE.md");
+    // What is not there yet may be brought along by a folder that gets the name.
+    fs::write(work.join("soulguard.json"), "{\"version\":1,\"protect\":[]}").unwrap();
+    fs::create_dir(work.join("cfg")).unwrap();
+    fs::write(work.join("cfg/settings.json"), "{}").unwrap();
+    for command in
+        ["mv cfg .claude", "git mv cfg .claude", "ln -s cfg .claude", "ln -s /tmp ~/.codex"]
+    {
+        let ran = place.shell(command);
+        assert_eq!(ran.code, 2, "{command}: {ran:?}");
+    }
+    assert!(
+        is_leave(&place.shell("mv cfg src2")) && is_leave(&place.shell("mv notes.txt other.txt"))
+    );
     assert!(is_leave(&write("persona.txt")) && is_leave(&place.shell("cat CLAUDE.md")));
 }
 

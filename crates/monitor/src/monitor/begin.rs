@@ -22,7 +22,7 @@ use crate::store::StoreReader;
 /// Notifications that a session is told of at its beginning.
 const TOLD: usize = 5;
 /// How proxies of wardkeep's own say that they begin.
-const PROXIES: [&str; 2] = ["egress", "model-proxy"];
+pub(super) const PROXIES: [&str; 2] = ["egress", "model-proxy"];
 /// Notifications that those are picked from.
 const LOOKED_AT: u32 = 64;
 /// `write_blocked` entries of one session; what follows is in the journal alone.

@@ -7,6 +7,7 @@ use wardkeep_evidence::hash::RecordId;
 use wardkeep_guard::verdict::Verdict;
 use wardkeep_policy::audit::Source;
 
+use super::begin::PROXIES;
 use super::ops::answer;
 use super::{AnswerBody, AskError, Hook, Monitor, Question, Surroundings, Who, WhoBody, held};
 
@@ -24,6 +25,22 @@ pub struct EventBody {
     pub who: WhoBody,
     /// What is to happen.
     pub parts: Vec<Part>,
+}
+
+impl EventBody {
+    /// The same as an agent may ask it: how a session begins is the agent's own word, and it is none of
+    /// wardkeep's proxies, which nothing has to confine.
+    #[must_use]
+    pub fn of_agent(mut self) -> Self {
+        for part in &mut self.parts {
+            if let Hook::SessionStart { channel, .. } = &mut part.what
+                && PROXIES.contains(&channel.as_str())
+            {
+                channel.insert_str(0, "agent-");
+            }
+        }
+        self
+    }
 }
 
 /// A part of an event.

@@ -14,7 +14,7 @@ use super::egress::{EGRESS, EgressBody};
 use super::event::{EVENT, EventBody};
 use super::model::{MODEL, ModelBody};
 use super::{Monitor, MonitorError, Outcome, Sent, Surroundings, Who};
-use crate::daemon::{Handler, Peer, Request, Response};
+use crate::daemon::{Handler, Peer, Request, Response, Role};
 use crate::skills;
 use crate::wire::Code;
 
@@ -344,7 +344,10 @@ impl Handler for Monitor {
         let whose = u32::try_from(peer.pid).map_or(Surroundings::Unseen, Surroundings::Of);
         match request.op.as_str() {
             ASK => answered(&request, |question: &Question| self.ask(question)),
-            EVENT => answered(&request, |event: &EventBody| self.event_of(event, whose)),
+            EVENT => answered(&request, |event: &EventBody| match peer.role {
+                Role::Owner => self.event_of(event, whose),
+                Role::Agent => self.event_of(&event.clone().of_agent(), whose),
+            }),
             EGRESS => answered(&request, |asked: &EgressBody| self.egress(asked)),
             MODEL => answered(&request, |asked: &ModelBody| self.model(asked, whose)),
             _ => Response::unknown(&request),

@@ -1,6 +1,7 @@
 //! One crossing from question to answer.
 
 use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::MutexGuard;
 
@@ -39,7 +40,7 @@ const PARENTS: usize = 32;
 /// Methods that carry nothing out but an address.
 const READING: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 /// Hosts that a record of an attack names.
-const HOSTS: usize = 64;
+const HOSTS: usize = 128;
 /// Parts of one action that a record names as withheld.
 const WITHHELD: usize = 64;
 
@@ -190,6 +191,16 @@ impl Monitor {
         let now = self.store.now();
         let who = crossing.who;
         let (direct, mut parents) = self.direct(&crossing, session);
+        // A few words are nobody's in particular; where they lead may be someone's.
+        if let Some((host, record)) = named(&crossing, session) {
+            if parents.len() < PARENTS && !parents.contains(&record) {
+                parents.push(record);
+            }
+            crossing.asks.get_or_insert_with(|| {
+                let why = "was named by content that looks like an attack";
+                ("net-ask-named".to_owned(), format!("something would go to {host}, which {why}"))
+            });
+        }
         let guard = session.guard();
         let guard = crossing.guard.unwrap_or(&guard);
         let mut scan = assess::scan(&crossing.action, &settings.detector, guard);
@@ -361,16 +372,6 @@ impl Monitor {
                 | Act::Install
                 | Act::Reply
         );
-        // A few words are nobody's in particular; where they lead may be someone's.
-        if let Some(network) = &crossing.action.network
-            && (network.payload > 0 || !READING.contains(&network.method.as_str()))
-            && let Some(record) = session.named_by(&network.host)
-        {
-            direct |= Taint::INJECTION_SUSPECT;
-            if parents.len() < PARENTS && !parents.contains(&record) {
-                parents.push(record);
-            }
-        }
         // What cannot be read may repeat anything.
         if acts && matches!(crossing.shown, Shown::Unread) {
             direct |= session.ambient;
@@ -706,6 +707,15 @@ fn redacted(crossing: &Crossing<'_>, scan: Option<&Scan>, guard: &OutputGuard) -
 }
 
 /// What to do next.
+/// The host that something would be sent to, where content that looked like an attack has named it and
+/// the owner has not.
+fn named(crossing: &Crossing<'_>, session: &Session) -> Option<(String, RecordId)> {
+    let network = crossing.action.network.as_ref().filter(|network| !network.allowed)?;
+    let sends = network.payload > 0 || !READING.contains(&network.method.as_str());
+    let record = session.named_by(&network.host).filter(|_| sends)?;
+    Some((shortened(&network.host), record))
+}
+
 /// The hosts that a text names.
 fn hosts_in(text: &str) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
@@ -713,11 +723,27 @@ fn hosts_in(text: &str) -> Vec<String> {
         let host = match found.url.host {
             Host::Domain { ascii, .. } => ascii,
             Host::Ipv4(address) => address.to_string(),
-            Host::Ipv6(address) => address.to_string(),
+            Host::Ipv6(address) => IpAddr::V6(address).to_canonical().to_string(),
             Host::None => continue,
         };
         if hosts.len() < HOSTS && host.len() < 256 && !hosts.contains(&host) {
             hosts.push(host);
+        }
+    }
+    // Written without a scheme. Names of files are among them, and no request goes to those.
+    let between = |sign: char| !(sign.is_ascii_alphanumeric() || ".-".contains(sign));
+    for word in text.split(between) {
+        let word = word.trim_matches(['.', '-']).to_ascii_lowercase();
+        let dots = word.bytes().filter(|byte| *byte == b'.').count();
+        let last = word.rsplit('.').next().unwrap_or_default();
+        let name =
+            dots > 0 && last.len() > 1 && last.bytes().all(|byte| byte.is_ascii_alphabetic());
+        if (name || word.parse::<Ipv4Addr>().is_ok())
+            && word.len() < 256
+            && hosts.len() < HOSTS
+            && !hosts.contains(&word)
+        {
+            hosts.push(word);
         }
     }
     hosts

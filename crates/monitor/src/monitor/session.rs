@@ -373,7 +373,10 @@ impl Session {
 
     /// What looked like an attack and named this host.
     pub(super) fn named_by(&self, host: &str) -> Option<RecordId> {
-        self.hosts.iter().find(|(_, known)| known == host).map(|(record, _)| *record)
+        let is = |known: &str| {
+            host == known || host.strip_suffix(known).is_some_and(|front| front.ends_with('.'))
+        };
+        self.hosts.iter().find(|(_, known)| is(known)).map(|(record, _)| *record)
     }
 
     /// A tool was called, and may give something back.

@@ -30,9 +30,11 @@ pub(super) struct Subject {
 
 impl Subject {
     /// How strictly it is kept.
-    pub(super) fn strictness(&self) -> (bool, Protection, bool, Sensitivity) {
+    pub(super) fn strictness(&self) -> (bool, Protection, bool, Protection, bool, Sensitivity) {
         let FileFacts { resolved, protection, memory, sensitivity, .. } = &self.facts;
-        (!resolved, *protection, *memory, *sensitivity)
+        let kept = if *protection > Protection::Watched { *protection } else { Protection::None };
+        let steers = self.surface == Surface::ControlPlane;
+        (!resolved, kept, steers, *protection, *memory, *sensitivity)
     }
 
     /// The same file seen from another workspace: all that either says holds.
@@ -153,7 +155,7 @@ impl Ground<'_> {
         // What some program obeys by itself steers as much as a setting does; what is protected is
         // staged.
         let obeyed = |facts: &PathFacts| steering::is_obeyed(&facts.path, self.home);
-        let steers = steers || class.is_none() && readings.all().any(obeyed);
+        let steers = steers || class.is_none() && !is_memory && readings.all().any(obeyed);
         let surface = match (deed, steers, is_memory) {
             (Deed::Read, _, true) | (_, false, true) => Surface::DurableMemory,
             (Deed::Read, _, false) | (_, false, false) => Surface::FileSystem,

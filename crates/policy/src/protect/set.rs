@@ -396,7 +396,29 @@ impl ProtectedSet {
         if operation.takes_the_tree() && facts.kind == FileKind::Directory {
             return self.below(facts);
         }
+        // What gets the name may be a folder, or lead to one, that holds such a file already.
+        let comes = matches!(operation, Operation::Replace | Operation::HardLink);
+        if comes && matches!(facts.kind, FileKind::Missing | FileKind::Link) {
+            return self.right_below(facts);
+        }
         None
+    }
+
+    /// What is protected by its whole name in a folder that does not exist yet.
+    fn right_below(&self, facts: &PathFacts) -> Option<(Class, String)> {
+        let inside = self.workspace.relative(facts);
+        let folded = folded_components(&facts.path);
+        let rule = self.rules.iter().find(|rule| {
+            let path = match (rule.in_workspace, &inside) {
+                (true, Some(inside)) => inside,
+                (true, None) => return false,
+                (false, _) => &folded,
+            };
+            !path.is_empty()
+                && rule.components.len() > path.len()
+                && rule.components.starts_with(path)
+        })?;
+        Some((rule.class, rule.shown.clone()))
     }
 
     /// Where a write to a file of the protect tier may go instead.
@@ -415,15 +437,38 @@ fn is_glob(name: &str) -> bool {
 
 /// Whether a path is what a rule names, or lies below it.
 fn covers(rule: &[String], path: &[String]) -> bool {
-    match rule.split_first() {
-        None => true,
-        Some((first, rest)) if first == "**" => {
-            (0..=path.len()).any(|skipped| covers(rest, &path[skipped..]))
-        }
-        Some((first, rest)) => path.split_first().is_some_and(|(name, below)| {
-            (first == name || pattern_matches(first, name)) && covers(rest, below)
-        }),
+    let is = |part: &String, name: &String| part == name || pattern_matches(part, name);
+    let Some(open) = rule.iter().position(|part| part == "**") else {
+        return rule.len() <= path.len()
+            && rule.iter().zip(path).all(|(part, name)| is(part, name));
+    };
+    let (head, rest) = rule.split_at(open);
+    if head.len() > path.len() || !head.iter().zip(path).all(|(part, name)| is(part, name)) {
+        return false;
     }
+    // All places at once, so that many of them cost no more than their number times the depth.
+    let path = &path[head.len()..];
+    let mut at = vec![false; path.len() + 1];
+    at[0] = true;
+    for part in rest {
+        let mut next = vec![false; path.len() + 1];
+        if part == "**" {
+            let mut reached = false;
+            for (here, next) in at.iter().zip(&mut next) {
+                reached |= here;
+                *next = reached;
+            }
+        } else {
+            for (number, name) in path.iter().enumerate() {
+                next[number + 1] = at[number] && is(part, name);
+            }
+        }
+        if !next.contains(&true) {
+            return false;
+        }
+        at = next;
+    }
+    true
 }
 
 /// Whether what a rule names may lie at or below a directory.

@@ -150,7 +150,7 @@ impl Asking {
     /// The same code under the same lock.
     fn decide(&self, question: &EventBody) -> Result<Result<EventAnswer, String>, MonitorError> {
         let monitor = Monitor::open(&self.state, self.config.clone())?;
-        let answer = monitor.event_of(question, Surroundings::Own);
+        let answer = monitor.event_of(&question.clone().of_agent(), Surroundings::Own);
         Ok(answer.map_err(|error| error.to_string()))
     }
 
