@@ -223,9 +223,10 @@ fn another_user_that_swaps_everything_installs_no_foreign_byte() {
         let scene = Scene::in_memory(owned::level(lock));
         owned::hand_over(&scene);
         scene.set_up();
-        let hostile = Hostile::start(&scene).unwrap();
         let mut applied = 0;
+        // Before anyone moves it.
         let mut allowed = scene.read("SOUL.md");
+        let hostile = Hostile::start(&scene).unwrap();
         let attempts = if lock == "immutable" { ATTEMPTS } else { ATTEMPTS / 10 };
         let workspace =
             Workspace::open(&scene.work(), &scene.state_folder(), scene.level, SystemTime::now())
