@@ -348,6 +348,12 @@ fn what_went_through_is_counted() {
     let body = ask(&json!([said("be silent")]));
     let gone = proxy.send(&proxy.request("/v1/messages", "", body.as_bytes()));
     assert_eq!(settled(&|now| now.open == 1).open, 1);
+    // Not before the model has it.
+    let has = || model.sent.lock().unwrap().last().is_some_and(|sent| sent.body.len() > 2);
+    let until = Instant::now() + Duration::from_secs(10);
+    while !has() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     drop(gone);
     assert_eq!(settled(&|now| now.open == 0).open, 0);
     // And there is a record of that.
