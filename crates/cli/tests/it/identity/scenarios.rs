@@ -35,6 +35,16 @@ fn machine(test: &str, config: Option<&str>, files: &[(&str, &str)]) -> Option<M
 const SOUL: (&str, &str) = ("SOUL.md", "# My Soul\n");
 const CONFIG: &str = r#"{"version":1,"protect":["soulguard.json","SOUL.md"],"watch":[]}"#;
 
+/// Starts root's daemon for the agent's user, and waits until it listens.
+fn daemon() -> String {
+    let state = format!("/var/lib/wardkeep/{UID}");
+    format!(
+        "wardkeep daemon --foreground --state-dir {state} --agent-uid {UID} --group {UID} > /run/log 2>&1 &
+        daemon=$!
+        for try in $(seq 100); do [ -S {state}/run/monitor.sock ] && break; sleep 0.1; done"
+    )
+}
+
 /// The same, set up by the owner.
 fn protected(test: &str, config: &str, files: &[(&str, &str)]) -> Option<Machine> {
     let machine = machine(test, Some(config), files)?;
@@ -269,12 +279,10 @@ fn o17_status_without_set_up() {
 #[test]
 fn o19_the_agent_may_look_stage_and_sync_and_nothing_else() {
     let Some(machine) = protected("o19", CONFIG, &[SOUL]) else { return };
-    let state = format!("/var/lib/wardkeep/{UID}");
+    let daemon = daemon();
     let script = format!(
         r#"
-        wardkeep daemon --foreground --state-dir {state} --agent-uid {UID} --group {UID} > /run/log 2>&1 &
-        daemon=$!
-        for try in $(seq 100); do [ -S {state}/run/monitor.sock ] && break; sleep 0.1; done
+        {daemon}
         agent() {{ setpriv --reuid {UID} --regid {UID} --init-groups -- "$@"; }}
         agent soulguard status . > /run/status; echo "status $?"
         agent rm .soulguard/staging/SOUL.md
@@ -305,12 +313,10 @@ fn o19_the_agent_may_look_stage_and_sync_and_nothing_else() {
 fn the_page_of_the_agents_user_shows_what_root_holds_and_approves_nothing() {
     let test = "the_page_of_the_agents_user_shows_what_root_holds_and_approves_nothing";
     let Some(machine) = protected(test, CONFIG, &[SOUL]) else { return };
-    let state = format!("/var/lib/wardkeep/{UID}");
+    let daemon = daemon();
     let script = format!(
         r#"
-        wardkeep daemon --foreground --state-dir {state} --agent-uid {UID} --group {UID} > /run/log 2>&1 &
-        daemon=$!
-        for try in $(seq 100); do [ -S {state}/run/monitor.sock ] && break; sleep 0.1; done
+        {daemon}
         agent() {{ setpriv --reuid {UID} --regid {UID} --init-groups -- env HOME=/home/agent USER=agent "$@"; }}
         touch /run/page /run/own; chown {UID} /run/page
         agent sh -c 'echo new > .soulguard/staging/SOUL.md
