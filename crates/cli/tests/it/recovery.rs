@@ -237,11 +237,16 @@ fn what_a_page_reached_is_put_back_and_nothing_else() {
             assert!(write.is_allowed(), "{write:?}");
             fs::write(home.file(name), text).unwrap();
         }
+        // Allowed, and never made.
+        assert!(
+            monitor.on_file_write(&who, Path::new("other.txt"), b"boats").unwrap().is_allowed()
+        );
         page.record.to_string()
     };
     let plan = home.json(&["rollback", "--contaminated", &page, "--dry-run"]);
     assert_eq!(plan["restored"], serde_json::json!(["memory/day.md"]), "{plan}");
     assert_eq!(plan["removed"], serde_json::json!(["memory/new.md"]), "{plan}");
+    assert_eq!(plan["left"], serde_json::json!([]), "{plan}");
     assert_eq!(home.text("memory/day.md"), "boats\n");
     let done = home.json(&["rollback", "--contaminated", &page, "--yes"]);
     assert_eq!(done["ok"], true, "{done}");

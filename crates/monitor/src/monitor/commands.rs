@@ -16,6 +16,7 @@ use wardkeep_policy::protect::{
 
 use super::content::shortened;
 use super::hooks::{before, file_action};
+use super::past::{Held, Replaces};
 use super::pipeline::Crossing;
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Sent, Who};
@@ -208,17 +209,17 @@ impl Monitor {
         action.content = (deed != Deed::Read).then_some(command);
         let mut crossing = Crossing::new(who, kind, action);
         crossing.enters = deed == Deed::Read;
-        match deed {
-            Deed::Read | Deed::MoveAway => self.comes_from(&mut crossing, subject)?,
-            // What a command leaves of what was there is not known.
-            Deed::Write if subject.identity.is_some() => {
-                let past = self.past(&subject.path)?;
-                crossing.stays = self.stays(past, who.session, None, "");
-            }
-            _ => {}
+        if matches!(deed, Deed::Read | Deed::MoveAway) {
+            self.comes_from(&mut crossing, subject)?;
         }
         if deed != Deed::Read {
             crossing.before = before(subject);
+            let past = self.past(&subject.path)?;
+            crossing.replaces = Some(Replaces::new(Held::Before, past.clone()));
+            // What a command leaves of what was there is not known.
+            if deed == Deed::Write && subject.identity.is_some() {
+                crossing.stays = self.stays(past, who.session, None, "");
+            }
         }
         crossing.file = Some(subject);
         self.cross(crossing)

@@ -15,7 +15,7 @@ use wardkeep_guard::taint::Taint;
 use wardkeep_guard::verdict::Verdict;
 
 use super::content::shortened;
-use super::past::Past;
+use super::past::{Held, Past, Replaces};
 use super::pipeline::{Crossing, Shown, Taker};
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Who, held};
@@ -250,6 +250,7 @@ impl Monitor {
             } else {
                 Past::default()
             };
+            crossing.replaces = Some(Replaces::new(Held::Before, past.clone()));
             let held = crossing.before.as_deref().map(String::from_utf8_lossy);
             self.stays(past, who.session, held.as_deref(), &text)
         };
@@ -296,6 +297,8 @@ impl Monitor {
         let action = file_action(who, &subject, Deed::Delete);
         let mut crossing = Crossing::new(who, RecordType::FileDelete, action);
         crossing.before = before(&subject);
+        let past = self.past(&subject.path)?;
+        crossing.replaces = Some(Replaces::new(Held::Before, past));
         crossing.file = Some(&subject);
         self.cross(crossing)
     }
@@ -331,6 +334,8 @@ impl Monitor {
         if matters && bytes.is_none() && away.identity.is_some() {
             crossing.shown = Shown::Unread;
         }
+        let there = self.past(&here.path)?;
+        crossing.replaces = Some(Replaces::new(Held::Other(before(&here)), there));
         // What the file holds moves with it.
         let past = self.past(&away.path)?;
         if past.unknown {

@@ -1,10 +1,11 @@
 //! What a file holds, by what was done to it: who wrote it last, what of that stayed, and under which
 //! names it went before.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use wardkeep_evidence::hash::RecordId;
+use wardkeep_evidence::hash::{BlobHash, RecordId, encode_hex, sha256};
 use wardkeep_evidence::json::{Object, Value};
 use wardkeep_evidence::record::{Payload, Record, RecordType};
 use wardkeep_guard::taint::Taint;
@@ -12,6 +13,7 @@ use wardkeep_guard::taint::Taint;
 use super::content::{list, taint};
 use super::session::strings;
 use super::{Monitor, Result, held};
+use crate::files::read_plain;
 use crate::journal::parse_line;
 
 /// Files whose last change is kept in memory; that of others is looked up.
@@ -33,6 +35,19 @@ pub(super) struct Writer {
     holds: Taint,
     /// Records of earlier changes whose text is still in it.
     earlier: Vec<RecordId>,
+    /// What the file holds if the change was never made, where that matters.
+    replaced: Option<Replaced>,
+}
+
+/// What a change puts something else in place of. That it was allowed does not mean that it was made:
+/// another part of the same action may be refused, its user may say no, the tool may fail.
+#[derive(Debug, Clone)]
+pub(super) struct Replaced {
+    /// Hash of what the file held.
+    pub(super) held: Option<[u8; 32]>,
+    /// Hash of what it holds once the change is made, where that is known.
+    pub(super) put: Option<[u8; 32]>,
+    pub(super) past: Past,
 }
 
 /// What is known of a file.
@@ -56,6 +71,68 @@ pub(super) struct Stays {
     earlier: Vec<RecordId>,
 }
 
+/// What the file of a change held, and what is known of that.
+#[derive(Debug)]
+pub(super) struct Replaces {
+    pub(super) held: Held,
+    pub(super) past: Past,
+    /// Whether something of it is tainted.
+    tainted: bool,
+}
+
+/// The file that a change takes the place of.
+#[derive(Debug)]
+pub(super) enum Held {
+    /// The one that is judged.
+    Before,
+    /// Another, with what it held if that can be read.
+    Other(Option<Vec<u8>>),
+}
+
+impl Replaces {
+    pub(super) fn new(held: Held, past: Past) -> Self {
+        Self { held, past, tainted: false }
+    }
+
+    /// Whether what was there has to be known again.
+    pub(super) fn is_tainted(&self) -> bool {
+        self.tainted
+    }
+
+    /// As it stands in the record.
+    pub(super) fn value(&self, held: Option<[u8; 32]>) -> (&'static str, Value<'static>) {
+        let from = self.past.records.iter().take(NAMES);
+        let mut value = Object::from([
+            ("taint", taint(self.past.holds)),
+            ("from", list(from.map(|record| Value::from(record.to_string())))),
+            ("unknown", Value::from(self.past.unknown || self.past.records.len() > NAMES)),
+        ]);
+        if let Some(held) = held {
+            value.push("sha256", Value::from(encode_hex(&held)));
+        }
+        ("replaces", Value::Object(value))
+    }
+}
+
+impl Replaced {
+    fn of(content: &Object<'_>) -> Option<Self> {
+        let replaces = content.get("replaces")?.as_object()?;
+        let hash = |object: &Object<'_>| {
+            let hash = object.get("sha256").and_then(Value::as_str);
+            hash.and_then(BlobHash::from_hex).map(|hash| hash.0)
+        };
+        Some(Self {
+            held: hash(replaces),
+            put: content.get("content").and_then(Value::as_object).and_then(hash),
+            past: Past {
+                records: strings(replaces, "from").filter_map(RecordId::from_hex).collect(),
+                holds: Taint::from_names(strings(replaces, "taint")),
+                unknown: !matches!(replaces.get("unknown"), Some(Value::Bool(false))),
+            },
+        })
+    }
+}
+
 impl Stays {
     /// As it stands in the record.
     pub(super) fn value(&self) -> Option<(&'static str, Value<'static>)> {
@@ -65,15 +142,27 @@ impl Stays {
     }
 
     /// The last change of the file, once it is recorded.
-    pub(super) fn writer(self, record: RecordId, from: Option<PathBuf>, direct: Taint) -> Writer {
-        Writer { record, from, holds: direct | self.holds, earlier: self.earlier }
+    pub(super) fn writer(
+        self,
+        record: RecordId,
+        from: Option<PathBuf>,
+        direct: Taint,
+        replaced: Option<Replaced>,
+    ) -> Writer {
+        Writer { record, from, holds: direct | self.holds, earlier: self.earlier, replaced }
     }
 }
 
 impl Writer {
     fn of(record: &Record<'_>) -> Self {
         let Payload::Inline(Value::Object(content)) = &record.payload else {
-            return Self { record: record.id, from: None, holds: Taint::ALL, earlier: Vec::new() };
+            return Self {
+                record: record.id,
+                from: None,
+                holds: Taint::ALL,
+                earlier: Vec::new(),
+                replaced: None,
+            };
         };
         let stays = content.get("stays").and_then(Value::as_object);
         let empty = Object::default();
@@ -84,6 +173,7 @@ impl Writer {
             from: from.filter(|_| record.kind == RecordType::FileRename),
             holds: Taint::from_names(strings(content, "direct").chain(strings(stays, "taint"))),
             earlier: strings(stays, "from").filter_map(RecordId::from_hex).take(SOURCES).collect(),
+            replaced: Replaced::of(content),
         }
     }
 }
@@ -94,6 +184,8 @@ impl Monitor {
         let mut past = Past::default();
         let mut seen = HashSet::from([path.to_owned()]);
         let mut waiting = vec![path.to_owned()];
+        let now = OnceCell::new();
+        let now = || now.get_or_init(|| read_plain(path, super::pipeline::KEPT as u64).ok());
         while let Some(path) = waiting.pop() {
             for (up, name) in path.ancestors().enumerate() {
                 if name.parent().is_none() {
@@ -104,7 +196,10 @@ impl Monitor {
                 if up > 0 && writer.from.is_none() {
                     continue;
                 }
-                past.add(&writer);
+                match writer.replaced.as_ref().filter(|_| up == 0) {
+                    Some(replaced) => self.add_made(&mut past, &writer, replaced, now().as_deref()),
+                    None => past.add(&writer),
+                }
                 let inside = path.strip_prefix(name).unwrap_or(Path::new(""));
                 let earlier = writer.from.filter(|_| up > 0).map(|from| from.join(inside));
                 if let Some(earlier) = earlier.filter(|earlier| !seen.contains(earlier)) {
@@ -118,6 +213,37 @@ impl Monitor {
             }
         }
         Ok(past)
+    }
+
+    /// Adds the last change of a file, or what it would have replaced, by what the file holds now.
+    fn add_made(&self, past: &mut Past, writer: &Writer, replaced: &Replaced, now: Option<&[u8]>) {
+        let hash = now.map(sha256);
+        let is = |other: Option<[u8; 32]>| hash.is_some() && hash == other;
+        if is(replaced.held) && !is(replaced.put) {
+            return past.join(&replaced.past);
+        }
+        past.add(writer);
+        if !is(replaced.put) && !self.is_gone(replaced, now) {
+            past.join(&replaced.past);
+        }
+    }
+
+    /// Whether nothing is left of what a file held before a change. What cannot be read may be left.
+    fn is_gone(&self, replaced: &Replaced, now: Option<&[u8]>) -> bool {
+        let (Some(held), Some(now)) = (replaced.held, now) else { return false };
+        let path = self.store.path().join("blobs").join(BlobHash(held).to_string());
+        let before = read_plain(&path, super::pipeline::KEPT as u64).ok();
+        let before = before.filter(|bytes| sha256(bytes) == held);
+        before.is_some_and(|before| {
+            !stays(&String::from_utf8_lossy(&before), &String::from_utf8_lossy(now))
+        })
+    }
+
+    /// Whether it has to be known what a change replaces: it is tainted, or the change is.
+    pub(super) fn matters(&self, replaces: &mut Replaces, session: &str, taint: Taint) -> bool {
+        let here = |taint: Taint| !taint.without(Taint::CROSS_SESSION).is_empty();
+        replaces.tainted = here(self.taint_of_past(&replaces.past, session));
+        replaces.tainted || here(taint)
     }
 
     /// What a write of `text` leaves of a file that held `before`.
@@ -176,7 +302,17 @@ impl Monitor {
 impl Past {
     fn add(&mut self, writer: &Writer) {
         self.holds |= writer.holds;
-        for record in [writer.record].iter().chain(&writer.earlier) {
+        self.come_from([writer.record].iter().chain(&writer.earlier));
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.holds |= other.holds;
+        self.unknown |= other.unknown;
+        self.come_from(other.records.iter());
+    }
+
+    fn come_from<'r>(&mut self, records: impl Iterator<Item = &'r RecordId>) {
+        for record in records {
             if !self.records.contains(record) {
                 self.records.push(*record);
             }

@@ -24,7 +24,7 @@ use wardkeep_guard::verdict::{Decision, Verdict};
 
 use super::content::{Digest, Told, shortened};
 use super::flood::{Noted, Sum};
-use super::past::Stays;
+use super::past::{Held, Replaced, Replaces, Stays};
 use super::session::Session;
 use super::settings::Settings;
 use super::subjects::Subject;
@@ -64,6 +64,8 @@ pub(super) struct Crossing<'a> {
     pub(super) before: Option<Vec<u8>>,
     /// What of that stays in it.
     pub(super) stays: Stays,
+    /// What of it does not, once the change is made.
+    pub(super) replaces: Option<Replaces>,
     /// Where the file was until now, and where it will be.
     pub(super) from: Option<PathBuf>,
     pub(super) to: Option<PathBuf>,
@@ -136,6 +138,7 @@ impl<'a> Crossing<'a> {
             file: None,
             before: None,
             stays: Stays::default(),
+            replaces: None,
             from: None,
             to: None,
             how: String::new(),
@@ -240,7 +243,17 @@ impl Monitor {
         let tainted = !(facts.direct | facts.ambient).is_empty();
         // Whoever is asked is shown what is asked.
         let content = self.content(&crossing, decision.verdict == Verdict::Ask)?;
-        let before = self.before(&crossing, passes && (tainted || is_memory(&facts)))?;
+        // What was staged left the file as it was.
+        let changes = passes && decision.verdict != Verdict::Stage && facts.act.changes_file();
+        let mut replaces = crossing.replaces.take().filter(|_| changes);
+        replaces.take_if(|replaces| !self.matters(replaces, who.session, decision.taint));
+        let lost = replaces.as_ref().is_some_and(Replaces::is_tainted);
+        let before = self.before(&crossing, passes && (tainted || lost || is_memory(&facts)))?;
+        let put = content.map(|content| content.sha256);
+        let replaced = match replaces {
+            Some(replaces) => Some(self.replaced(replaces, before, put, &mut crossing.more)?),
+            None => None,
+        };
         let sketch =
             (enters && !decision.taint.is_empty()).then(|| self.sketch(&crossing)).flatten();
         let missed = enters && matches!(crossing.shown, Shown::Unread);
@@ -307,14 +320,9 @@ impl Monitor {
             }
             self.lighten(hashes)?;
         }
-        // What was staged left the file as it was.
-        if passes
-            && decision.verdict != Verdict::Stage
-            && facts.act.changes_file()
-            && let Some(file) = crossing.file
-        {
+        if changes && let Some(file) = crossing.file {
             let stays = std::mem::take(&mut crossing.stays);
-            let writer = stays.writer(record, crossing.from.take(), facts.direct);
+            let writer = stays.writer(record, crossing.from.take(), facts.direct, replaced);
             let to = crossing.to.take().unwrap_or_else(|| file.path.clone());
             self.wrote(to, writer)?;
         }
@@ -495,6 +503,25 @@ impl Monitor {
         Ok(Some(Some(Digest { sha256: sha256(bytes), bytes: bytes.len() as u64, kept: keep })))
     }
 
+    /// What a change takes the place of, kept so that it can be known again.
+    fn replaced(
+        &self,
+        replaces: Replaces,
+        before: Option<Option<Digest>>,
+        put: Option<[u8; 32]>,
+        more: &mut Vec<(&'static str, Value<'static>)>,
+    ) -> Result<Replaced> {
+        let held = match &replaces.held {
+            Held::Before => before.flatten().map(|before| before.sha256),
+            Held::Other(bytes) => match bytes {
+                Some(bytes) if replaces.is_tainted() => Some(self.store.put_blob(bytes)?.0),
+                bytes => bytes.as_deref().map(sha256),
+            },
+        };
+        more.push(replaces.value(held));
+        Ok(Replaced { held, put, past: replaces.past })
+    }
+
     fn sketch(&self, crossing: &Crossing<'_>) -> Option<Sketch> {
         let text = match &crossing.shown {
             Shown::Text(text) => Some(text.as_str()),
@@ -634,13 +661,7 @@ impl Monitor {
             ("count", Value::from(parts.len() as u64)),
             ("reason", Value::from("Another part of the same action was not allowed.")),
         ]);
-        let workspace = who.workspace.to_string_lossy();
-        let mut event = Event::new(RecordType::GuardDecision, Principal::Sys, content);
-        event.agent = who.agent;
-        event.session = who.session;
-        event.workspace = &workspace;
-        event.parents = parts;
-        self.store.append(event)?;
+        self.note_after(who, Principal::Sys, content, parts)?;
         Ok(())
     }
 
@@ -651,11 +672,23 @@ impl Monitor {
         principal: Principal,
         content: Value<'static>,
     ) -> Result<RecordId> {
+        self.note_after(who, principal, content, Vec::new())
+    }
+
+    /// As [`Self::note`], after other records.
+    fn note_after(
+        &self,
+        who: &Who<'_>,
+        principal: Principal,
+        content: Value<'static>,
+        parents: Vec<RecordId>,
+    ) -> Result<RecordId> {
         let workspace = who.workspace.to_string_lossy();
         let mut event = Event::new(RecordType::GuardDecision, principal, content);
         event.agent = who.agent;
         event.session = who.session;
         event.workspace = &workspace;
+        event.parents = parents;
         Ok(self.store.append(event)?.id)
     }
 }

@@ -39,6 +39,8 @@ pub struct Restore {
     /// Whether it holds something else than its last recorded change left: someone whom the journal
     /// does not know had a hand in it, and that would be lost.
     pub unexplained: bool,
+    /// Whether it holds what it held before: the change was never made, or was undone.
+    pub unchanged: bool,
 }
 
 /// A file that cannot be put back.
@@ -94,9 +96,17 @@ pub fn restore_plan(
         match before.and_then(|before| check(reader, before)) {
             Ok(before) => {
                 let later = later(reader, index, closure, &kept, position)?;
-                let unexplained = !is_as_left(reader, index, &kept, &path)?;
-                let index = position;
-                plan.restore.push(Restore { path, before, record, index, later, unexplained });
+                let unchanged = is_held(&path, before);
+                let unexplained = !unchanged && !is_as_left(reader, index, &kept, &path)?;
+                plan.restore.push(Restore {
+                    path,
+                    before,
+                    record,
+                    index: position,
+                    later,
+                    unexplained,
+                    unchanged,
+                });
             }
             Err(why) => plan.impossible.push(Impossible { path, record, why }),
         }
@@ -140,6 +150,19 @@ fn check(reader: &StoreReader, before: Before) -> Result<Option<BlobHash>, Strin
         Ok(true) => Ok(Some(hash)),
         Ok(false) => Err("the content that was kept has been changed".to_owned()),
         Err(_) => Err("the content that was kept is gone".to_owned()),
+    }
+}
+
+/// Whether a file holds this, or is not there.
+fn is_held(path: &str, before: Option<BlobHash>) -> bool {
+    let there = open_plain(Path::new(path));
+    match (before, there) {
+        (None, Err(error)) => error.kind() == std::io::ErrorKind::NotFound,
+        (Some(hash), Ok(file)) => file
+            .metadata()
+            .and_then(|data| Ok(hash_range(&file, 0, data.len())? == hash.0))
+            .unwrap_or(false),
+        _ => false,
     }
 }
 

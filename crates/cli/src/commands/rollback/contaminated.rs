@@ -28,6 +28,10 @@ pub(super) fn run(context: &mut Context, args: &Args, record: &str) -> Result<Ex
     let (files, left) = split(&plan, workspace.path(), args.even_if_changed);
     let meant = |path: &str| !left.iter().any(|row| row.path == path);
     for row in plan.restore.iter().filter(|row| meant(&row.path)) {
+        if row.unchanged {
+            context.ui.say(format!("as it was  {}", row.path));
+            continue;
+        }
         let what = if row.before.is_some() { "put back" } else { "remove" };
         context.ui.say(format!("{what}  {}", row.path));
         if let Some(later) = row.later {
@@ -75,6 +79,7 @@ fn split(plan: &RestorePlan, workspace: &Path, even_if_changed: bool) -> (Files,
     for row in &plan.restore {
         let inside = Path::new(&row.path).strip_prefix(workspace).ok();
         match inside.and_then(RelativePath::new) {
+            Some(_) if row.unchanged => {}
             Some(_) if row.unexplained && !even_if_changed => left.push(LeftRow {
                 path: row.path.clone(),
                 why: "was changed since by someone the journal does not know, and is left as it is: look \

@@ -7,7 +7,7 @@ use wardkeep_evidence::record::Principal;
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_guard::taint::Taint;
 use wardkeep_guard::verdict::Verdict;
-use wardkeep_monitor::monitor::{Monitor, Outcome, Sent, Who};
+use wardkeep_monitor::monitor::{Command, Monitor, Outcome, Sent, Who};
 use wardkeep_policy::manifest::Signer;
 use wardkeep_policy::sign::{Draft, Presence, Request};
 use wardkeep_policy::store::PolicyStore;
@@ -104,6 +104,87 @@ fn a_clean_session_that_adds_a_line_washes_nothing() {
     // What replaces all of it is what it is.
     let fresh = writes(&stage, &monitor, &session(&work, "claude:4"), "notes.txt", "Buy milk.");
     assert!(fresh.taint.is_empty(), "{fresh:?}");
+}
+
+/// Changes of `notes.txt` that a clean session asks for.
+fn changes(monitor: &Monitor, who: &Who<'_>, way: &str) -> Vec<Outcome> {
+    let path = Path::new("notes.txt");
+    match way {
+        "write" => vec![monitor.on_file_write(who, path, b"Buy milk.").unwrap()],
+        "delete" => vec![monitor.on_file_delete(who, path).unwrap()],
+        "rename" => vec![monitor.on_file_rename(who, Path::new("own.txt"), path).unwrap()],
+        text => {
+            let command = Command { tool: "Bash", arguments: text, text, directory: who.workspace };
+            monitor.on_command(who, &command).unwrap()
+        }
+    }
+}
+
+#[test]
+fn a_change_that_was_never_made_washes_nothing() {
+    let ways = ["write", "delete", "rename", "rm notes.txt", "mv own.txt notes.txt"];
+    for (way, again) in ways.iter().flat_map(|way| [(way, false), (way, true)]) {
+        let stage = Stage::new();
+        let work = stage.work();
+        let mut monitor = stage.open();
+        let who = user(&work);
+        reads_the_page(&monitor, &who);
+        stage.put("own.txt", "Own words, and few.");
+        assert!(writes(&stage, &monitor, &who, "notes.txt", NOTE).is_allowed());
+        for name in ["claude:2", "claude:3"] {
+            let asked = changes(&monitor, &session(&work, name), way);
+            assert!(asked.iter().all(Outcome::is_allowed), "{way}: {asked:?}");
+        }
+        // Someone whom nobody asks adds a line.
+        if again {
+            drop(monitor);
+            stage.put("notes.txt", &format!("{NOTE}\nok\n"));
+            monitor = stage.open();
+        }
+        let last = session(&work, "claude:4");
+        let read = monitor.on_file_read(&last, Path::new("notes.txt")).unwrap();
+        assert!(read.taint.contains(WEB), "{way}: {read:?}");
+        let copied = monitor.on_file_write(&last, Path::new("MEMORY.md"), NOTE.as_bytes()).unwrap();
+        assert_eq!(copied.rule, "mi-deny-tainted", "{way}: {copied:?}");
+    }
+}
+
+#[test]
+fn a_change_that_was_made_leaves_what_it_says() {
+    for (way, after) in [
+        ("write", "Buy milk."),
+        // As something that sets the lines anew leaves it.
+        ("write", "Buy\n  milk.\n"),
+        ("delete", "Made again by a build."),
+        ("rename", "Own words, and few."),
+        ("mv own.txt notes.txt", "Own words, and few."),
+    ] {
+        let stage = Stage::new();
+        let work = stage.work();
+        let monitor = stage.open();
+        reads_the_page(&monitor, &user(&work));
+        stage.put("own.txt", "Own words, and few.");
+        assert!(writes(&stage, &monitor, &user(&work), "notes.txt", NOTE).is_allowed());
+        let _ = changes(&monitor, &session(&work, "claude:2"), way);
+        stage.put("notes.txt", after);
+        let mut monitor = Some(monitor);
+        for _ in 0..2 {
+            let open = monitor.take().unwrap_or_else(|| stage.open());
+            let last = session(&work, "claude:2");
+            let read = open.on_file_read(&last, Path::new("notes.txt")).unwrap();
+            assert!(!read.taint.contains(WEB), "{way}, {after}: {read:?}");
+        }
+    }
+    // And one that a page wants, and that is not made, leaves what was there.
+    let stage = Stage::new();
+    let (monitor, work) = (stage.open(), stage.work());
+    stage.put("notes.txt", "Own words, and few.");
+    reads_the_page(&monitor, &user(&work));
+    let asked = monitor.on_file_write(&user(&work), Path::new("notes.txt"), NOTE.as_bytes());
+    assert!(asked.unwrap().is_allowed());
+    let other = session(&work, "claude:2");
+    let read = monitor.on_file_read(&other, Path::new("notes.txt")).unwrap();
+    assert!(read.taint.is_empty(), "{read:?}");
 }
 
 #[test]
