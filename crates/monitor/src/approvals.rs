@@ -20,7 +20,7 @@ mod standing;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wardkeep_evidence::bundle::BundleError;
 use wardkeep_evidence::hash::RecordId;
@@ -156,7 +156,6 @@ pub(crate) fn permitted(who: &wardkeep_policy::sign::Request) -> Result<()> {
 pub struct Approvals {
     state: PathBuf,
     owner: u32,
-    key: std::result::Result<GrantKey, String>,
     claims: Claims,
     inner: Mutex<Inner>,
 }
@@ -166,6 +165,8 @@ type Stamps = [Option<(u64, i64, (i64, u64), (i64, u64))>; 4];
 
 #[derive(Debug)]
 struct Inner {
+    // Looked for again as long as there is none.
+    key: std::result::Result<Arc<GrantKey>, String>,
     book: Book,
     // Opened as soon as there is a journal.
     folder: Option<Folder>,
@@ -176,28 +177,34 @@ struct Inner {
     unkept: u64,
 }
 
+impl Inner {
+    fn read(state: &Path, owner: u32) -> Self {
+        let policy = PolicyStore::new(state, owner);
+        let key = policy.key().map(|key| Arc::new(GrantKey::new(&key)));
+        let key = key.map_err(|error| error.to_string());
+        let kept = key.as_ref().ok().and_then(|key| kept::load(state, key));
+        Self {
+            key,
+            book: kept.unwrap_or_default(),
+            folder: None,
+            standing: Vec::new(),
+            stamps: None,
+            unkept: 0,
+        }
+    }
+}
+
 impl Approvals {
     /// Opens what the state directory `state` of the user `owner` has; makes nothing.
     ///
     /// # Errors
     /// When there is a journal that cannot be read.
     pub fn open(state: &Path, owner: u32) -> Result<Self> {
-        let policy = PolicyStore::new(state, owner);
-        let key = policy.key().map(|key| GrantKey::new(&key)).map_err(|error| error.to_string());
-        let kept = key.as_ref().ok().and_then(|key| kept::load(state, key));
-        let inner = Inner {
-            book: kept.unwrap_or_default(),
-            folder: None,
-            standing: Vec::new(),
-            stamps: None,
-            unkept: 0,
-        };
         let approvals = Self {
             state: state.to_owned(),
             owner,
-            key,
             claims: Claims::new(state),
-            inner: Mutex::new(inner),
+            inner: Mutex::new(Inner::read(state, owner)),
         };
         drop(approvals.current()?);
         Ok(approvals)
@@ -207,8 +214,9 @@ impl Approvals {
     /// itself when the signature, the config or the file of the grants is another one; whoever
     /// verifies the set now and then tells of the rest.
     pub fn refresh_standing(&self, set: &SetVerification) {
-        let standing = self.key.as_ref().map(|key| standing::load(set, key)).unwrap_or_default();
-        self.inner().standing = standing;
+        let mut inner = self.inner();
+        let standing = inner.key.as_ref().map(|key| standing::load(set, key));
+        inner.standing = standing.unwrap_or_default();
     }
 
     /// The requests that wait at `now`, newest first, each action of a session once.
@@ -349,10 +357,17 @@ impl Approvals {
     fn current(&self) -> Result<MutexGuard<'_, Inner>> {
         let mut guard = self.inner();
         let inner = &mut *guard;
+        if inner.key.is_err() {
+            // What was read without a key counted for nothing.
+            let read = Inner::read(&self.state, self.owner);
+            if read.key.is_ok() {
+                *inner = read;
+            }
+        }
         let stamps = self.stamps();
         if inner.stamps != Some(stamps) {
             let set = PolicyStore::new(&self.state, self.owner).settings().set;
-            let key = self.key.as_ref();
+            let key = inner.key.as_ref();
             inner.standing = key.map(|key| standing::load(&set, key)).unwrap_or_default();
             inner.stamps = Some(stamps);
         }
@@ -364,13 +379,18 @@ impl Approvals {
             inner.folder = Some(Folder::open(&path)?);
         }
         if let Some(folder) = &inner.folder {
-            inner.unkept += inner.book.catch_up(folder, self.key.as_ref().ok())?;
+            inner.unkept += inner.book.catch_up(folder, inner.key.as_deref().ok())?;
         }
         if inner.unkept >= KEEP_AFTER_BYTES {
             // It only saves time.
             let _ = self.keep(inner);
         }
         Ok(guard)
+    }
+
+    /// The key that answers are signed with.
+    fn key(&self) -> Result<Arc<GrantKey>> {
+        self.current()?.key.clone().map_err(ApprovalsError::Key)
     }
 
     fn stamps(&self) -> Stamps {
@@ -383,7 +403,7 @@ impl Approvals {
 
     fn keep(&self, inner: &mut Inner) -> Result<()> {
         inner.unkept = 0;
-        if let Ok(key) = &self.key {
+        if let Ok(key) = &inner.key {
             kept::store(&self.state, key, &inner.book)?;
         }
         Ok(())

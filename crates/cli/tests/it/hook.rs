@@ -383,6 +383,24 @@ fn a_session_that_may_not_begin_does_nothing() {
     assert_eq!(place.shell("ls").code, 0);
 }
 
+#[test]
+fn a_session_that_needs_the_owner_to_begin_is_approved_once() {
+    let place = Place::with_key();
+    let rule = "@id(\"ask\") @verdict(\"ask\")\nforbid (principal, action == Action::\"start\", resource == Surface::\"SandboxCompliance\");\n";
+    fs::write(place.scene.at("s/rules.cedar"), rule).unwrap();
+    place.scene.expect(0, "s", &["config", "sign", "--yes"]);
+    let start = place.event("SessionStart", json!({"source": "startup"}));
+    let ran = place.hook(&["claude-code", "SessionStart", "--no-daemon"], &start);
+    assert!(ran.stdout.contains("\"continue\":false"), "{ran:?}");
+    let asked = place.scene.json(0, "s", &["approvals", "list"]);
+    let id = asked["pending"][0]["request"].as_str().unwrap()[..12].to_owned();
+    place.scene.expect(0, "s", &["approvals", "approve", &id, "--yes"]);
+    // Whatever its next event is; what a session is told when it begins comes with it.
+    let ran = place.shell("ls");
+    assert!(ran.code == 0 && !ran.stdout.contains("denied"), "{ran:?}");
+    assert!(is_leave(&place.shell("ls")));
+}
+
 /// The id that a held call is approved by.
 fn held(ran: &Ran) -> String {
     assert_eq!(ran.code, 2, "{ran:?}");
@@ -468,12 +486,24 @@ fn the_protect_tier_holds_in_hooks_as_its_own_list_has_it() {
     fs::write(work.join("soulguard.json"), "{\"version\":1,\"protect\":[]}").unwrap();
     fs::create_dir(work.join("cfg")).unwrap();
     fs::write(work.join("cfg/settings.json"), "{}").unwrap();
-    for command in
-        ["mv cfg .claude", "git mv cfg .claude", "ln -s cfg .claude", "ln -s /tmp ~/.codex"]
-    {
+    for command in [
+        "mv cfg .claude",
+        "git mv cfg .claude",
+        "ln -s cfg .claude",
+        "ln -s /tmp ~/.codex",
+        "mkdir .claude && cp cfg/* .claude",
+        "mkdir .claude && cp cfg/settings.json .claude",
+        "cp cfg/* .claude/",
+        "mkdir .claude; mv cfg/settings.json notes.txt .claude",
+        "cp -rT cfg .claude",
+        "mkdir -p .claude; mv -T --exchange cfg .claude",
+        "mkdir -p .claude; mv --exchange .claude cfg -T",
+        "mkdir -p .claude; exch cfg .claude",
+    ] {
         let ran = place.shell(command);
         assert_eq!(ran.code, 2, "{command}: {ran:?}");
     }
+    assert!(is_leave(&place.shell("mkdir out && cp cfg/* out && mv -T cfg out2")));
     assert!(
         is_leave(&place.shell("mv cfg src2")) && is_leave(&place.shell("mv notes.txt other.txt"))
     );

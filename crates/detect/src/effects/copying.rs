@@ -9,6 +9,12 @@ pub(super) fn read(doing: &mut Doing<'_>, program: &str, words: &[Word]) -> bool
     match program {
         "cp" | "gcp" => copy(doing, &split(words, "tSZ", &["--target-directory", "--suffix"])),
         "mv" | "gmv" => rename(doing, &split(words, "tSZ", &["--target-directory", "--suffix"])),
+        "exch" => {
+            for path in split(words, "", &[]).operands {
+                doing.file(Access::RenameAway, path.clone());
+                doing.file(Access::Replace, path);
+            }
+        }
         "ln" | "gln" => link(doing, &split(words, "tS", &["--target-directory", "--suffix"])),
         "install" | "ginstall" => {
             let long = ["--target-directory", "--mode", "--owner", "--group", "--suffix"];
@@ -53,6 +59,11 @@ fn sides(args: &Args) -> (Vec<Word>, Option<Word>) {
     }
 }
 
+/// Whether the target is meant itself, and nothing in it.
+fn is_bare(args: &Args) -> bool {
+    args.has(&["-T", "--no-target-directory"])
+}
+
 fn copy(doing: &mut Doing<'_>, args: &Args) {
     let (sources, target) = sides(args);
     let tree = args.has(&["-r", "-R", "-a", "--recursive", "--archive"]);
@@ -69,7 +80,8 @@ fn copy(doing: &mut Doing<'_>, args: &Args) {
         } else {
             Access::Write
         };
-        doing.file(access, Target { word: word.clone(), sources: sources.clone(), tree: false });
+        let named = if is_bare(args) { Vec::new() } else { sources.clone() };
+        doing.file(access, Target { word: word.clone(), sources: named, tree: false });
         if tree {
             doing.file(Access::WriteTree, Target { word, sources, tree: true });
         }
@@ -87,7 +99,12 @@ fn copy_tree(doing: &mut Doing<'_>, args: &Args) {
 fn rename(doing: &mut Doing<'_>, args: &Args) {
     let (sources, target) = sides(args);
     sources.iter().for_each(|source| doing.file(Access::RenameAway, source.clone()));
+    if args.has(&["--exchange"]) {
+        sources.iter().for_each(|source| doing.file(Access::Replace, source.clone()));
+        target.iter().for_each(|target| doing.file(Access::RenameAway, target.clone()));
+    }
     if let Some(word) = target {
+        let sources = if is_bare(args) { Vec::new() } else { sources };
         doing.file(Access::Replace, Target { word, sources, tree: false });
     }
 }

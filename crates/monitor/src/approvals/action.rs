@@ -39,7 +39,8 @@ pub struct ActionKey<'a> {
     pub surface: Surface,
     /// What is done.
     pub act: Act,
-    /// To what.
+    /// To what. Of the beginning of a session it does not count: which of its events comes first, and so
+    /// begins it, is nothing that an owner decides.
     pub subject: &'a str,
     /// How, where the subject does not say all: method and size of a request, the old name of a file.
     pub how: &'a str,
@@ -55,8 +56,9 @@ impl<'a> ActionKey<'a> {
     #[must_use]
     pub fn hash(&self) -> ActionHash {
         let mut bytes = Sha256::new();
+        let subject = if self.act == Act::Start { "" } else { self.subject };
         let how = (!self.how.is_empty()).then_some(self.how);
-        for part in [self.subject, self.workspace].into_iter().chain(how) {
+        for part in [subject, self.workspace].into_iter().chain(how) {
             bytes.update((part.len() as u64).to_be_bytes());
             bytes.update(part.as_bytes());
         }
@@ -67,7 +69,7 @@ impl<'a> ActionKey<'a> {
             ("content", content),
             ("kind", Value::from("action")),
             ("principal", Value::from(self.principal.as_str())),
-            ("subject", Value::from(self.subject)),
+            ("subject", Value::from(subject)),
             ("surface", Value::from(self.surface.as_str())),
             ("v", Value::from(1u64)),
             ("workspace", Value::from(self.workspace)),

@@ -58,7 +58,7 @@ impl Approvals {
     /// shows, no person is there, or the answer cannot be recorded.
     pub fn approve(&self, store: &Store, prefix: &str, wish: Wish, who: &Who) -> Result<Approved> {
         permitted(who, true)?;
-        let key = self.key.as_ref().map_err(|error| ApprovalsError::Key(error.clone()))?;
+        let key = &*self.key()?;
         let asked = self.find(prefix, who.now)?;
         let line = self.line_of(&asked)?;
         let parsed = parse_line(&line).filter(|line| line.record.id == asked.id);
@@ -122,7 +122,7 @@ impl Approvals {
     /// Takes back a grant.
     fn withdraw(&self, store: &Store, grant: &Grant, who: &Who) -> Result<Refused> {
         if grant.scope == Scope::Always {
-            let key = self.key.as_ref().map_err(|error| ApprovalsError::Key(error.clone()))?;
+            let key = &*self.key()?;
             // The owner's word is needed for the signature alone: it takes away.
             let who = Who { presence: Presence::Yes, ..*who };
             let desk = Desk::new(store, self.owner);

@@ -467,6 +467,20 @@ fn without_the_device_key_nothing_is_approved_and_nothing_counts() {
     assert!(!lab.may("/w/b", SESSION));
 }
 
+#[test]
+fn a_key_that_is_made_later_counts_without_opening_anew() {
+    let lab = Lab::new();
+    let key_file = lab.state().join(".device_key");
+    let away = lab.state().join("away");
+    lab.approve(&lab.ask("/w/b"), Scope::Session);
+    fs::rename(&key_file, &away).unwrap();
+    let other = lab.another();
+    let found = || other.lookup(key("/w/b").hash(), SESSION, lab.now()).unwrap();
+    assert_eq!(found(), None);
+    fs::rename(&away, &key_file).unwrap();
+    assert!(found().is_some());
+}
+
 mod always {
     use super::*;
 

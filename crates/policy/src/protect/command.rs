@@ -366,13 +366,22 @@ impl Judge<'_, '_> {
         };
         if !target.sources.is_empty()
             && let Ok(readings) = self.resolve(base, text, true)
-            && readings.literal.kind == FileKind::Directory
         {
-            let directory = readings.literal.path;
-            for source in &target.sources {
-                self.put_into(effect, operation, &directory, source, base);
+            let PathFacts { kind, path: directory, .. } = readings.literal;
+            // By then it is a folder, or the command fails.
+            let will_be = kind == FileKind::Missing
+                && (self.made.contains(&directory)
+                    || text.ends_with('/')
+                    || target.sources.len() > 1
+                    || target.sources.iter().any(|source| source.glob));
+            if kind == FileKind::Directory || will_be {
+                for source in &target.sources {
+                    self.put_into(effect, operation, &directory, source, base);
+                }
             }
-            return;
+            if kind == FileKind::Directory {
+                return;
+            }
         }
         self.judge(effect, operation, base, text);
     }
