@@ -26,7 +26,9 @@ use crate::view::{Guarded, Plan};
 
 pub(crate) use aside::LARGEST_COPY;
 pub(crate) use found::tell_found;
-pub(crate) use init::{ENDED, GO, LISTENER, MADE, MODELS, REFUSED, SIGNAL, STUCK, TERMINAL};
+pub(crate) use init::{
+    ANSWERED, ASKED, ENDED, GO, LISTENER, MADE, MODELS, REFUSED, SIGNAL, STUCK, TERMINAL,
+};
 
 /// All that the confined side needs, made before the fork.
 pub(crate) struct Set {
@@ -48,6 +50,8 @@ pub(crate) struct Set {
     pub(crate) watch: Option<(notify::Filter, notify::Names)>,
     /// Whether it is told what was looked for and not found.
     pub(crate) learns: bool,
+    /// Whether the other side is asked about protected names.
+    pub(crate) asks: bool,
     /// How long a call may take that makes a name.
     pub(crate) patience: Duration,
     /// The filter; none, where it is left out.

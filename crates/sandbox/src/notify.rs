@@ -47,7 +47,7 @@ pub(crate) use self::filter::Told;
 pub use self::filter::{Filter, hand_over, take_over};
 pub use self::names::Names;
 pub(crate) use self::pulse::Pulse;
-pub use self::supervisor::Supervisor;
+pub use self::supervisor::{Answer, Supervisor};
 
 /// Something that was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]

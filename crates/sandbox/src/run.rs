@@ -21,7 +21,7 @@ use crate::view::View;
 
 use self::group::Group;
 use self::running::Left;
-pub use self::running::{Remains, Running};
+pub use self::running::{Answers, Question, Remains, Running};
 
 /// What passes to the program when it reaches this process.
 const PASSED: [i32; 7] = [
@@ -137,6 +137,7 @@ impl Prepared {
                 (notify::Filter::of(told), view.watched())
             }),
             learns: spec.learn,
+            asks: spec.ask,
             patience: spec.patience,
             filter,
             without_proc: spec.allow_degraded.contains(&Layer::Proc),

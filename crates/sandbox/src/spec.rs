@@ -51,6 +51,8 @@ pub struct Spec {
     pub protect: Vec<PathPattern>,
     /// Whether everything that is looked for and not found is noticed. It makes the run slower.
     pub learn: bool,
+    /// Whether protected names that the program wants to make are asked about ([`crate::Running::wait_asking`]).
+    pub ask: bool,
     /// Its environment, all of it.
     pub environment: Vec<(OsString, OsString)>,
     /// How much of the machine it may take.
@@ -93,6 +95,7 @@ impl Spec {
             names: Names::standard(),
             protect: Vec::new(),
             learn: false,
+            ask: false,
             environment: Vec::new(),
             limits: Limits::default(),
             network: Network::None,

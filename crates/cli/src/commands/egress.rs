@@ -156,7 +156,7 @@ fn config(args: &Args) -> Result<Config, CliError> {
     let rules = Rules { allow: args.allow.clone(), deny: args.deny.clone(), unlisted };
     let mut config = Config::new(rules);
     if args.ask {
-        config.ask = Some(ask::on_terminal()?);
+        config.ask = Some(ask::on_terminal(ask::Terminal::open()?));
         config.limits.ask = ask::PATIENCE;
     }
     config.secrets = args.allow_secrets;

@@ -1,5 +1,6 @@
 //! `wardkeep run`
 
+mod asking;
 mod kept;
 mod learn;
 mod models;
@@ -11,6 +12,7 @@ pub(super) mod why;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use wardkeep_gateway::egress::{Rule, Rules, Unlisted};
@@ -20,13 +22,16 @@ use wardkeep_monitor::daemon::ensure_running;
 use wardkeep_monitor::wire::Door;
 use wardkeep_sandbox::names::PathPattern;
 use wardkeep_sandbox::profile::{Profile, expand};
-use wardkeep_sandbox::{Applied, DenialKind, Ended, Layer, Network, Prepared, SandboxError, Spec};
+use wardkeep_sandbox::{
+    Answer, Applied, Denial, DenialKind, Ended, Layer, Network, Prepared, SandboxError, Spec,
+};
 
+use self::asking::Desk;
 use self::kept::Kept;
 use self::models::Models;
 use self::network::{Net, Proxy};
 use self::settings::Settings;
-use super::egress::{greet, inspect, rule, starter};
+use super::egress::{failed, greet, inspect, rule, starter};
 use super::time::parse_duration;
 use crate::context::Context;
 use crate::error::CliError;
@@ -92,8 +97,9 @@ pub(crate) struct Args {
     /// With --with-proxy: a model API as NAME=URL, or a URL alone for everything; may be given again
     #[arg(long, value_name = "NAME=URL", value_parser = super::proxy::upstream, requires = "with_proxy")]
     upstream: Vec<Upstream>,
-    /// Ask about hosts that no rule names: on the terminal, or where the program has that for its input, by
-    /// `wardkeep approvals` in another one; the request waits up to five minutes for the answer
+    /// Ask about hosts that no rule names, and about protected names that are not there yet and that the
+    /// program wants to make (`.github/workflows/ci.yml`): on the terminal, or where the program has that for
+    /// its input, by `wardkeep approvals` in another one; it waits up to five minutes for the answer
     #[arg(long)]
     ask: bool,
     /// Start it although this layer cannot be had: namespaces, proc, landlock, seccomp or names
@@ -237,13 +243,19 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         }
     }
     let (workspace, home) = (spec.workspace.clone(), spec.home.clone());
+    spec.ask = asks;
     let kept = Kept::new(&mut spec)?;
     let mut prepared = Prepared::new(spec)?;
     if dry_run {
         return Ok(show(context, &profile_name, prepared.applied()?));
     }
+    let who = asking::who(context, &workspace)?;
+    let desk = match asks {
+        true => Some(Arc::new(Desk::open(context, &state, &who)?)),
+        false => None,
+    };
     let proxy = match proxied {
-        true => Some(Proxy::new(context, (&state, &workspace), allow, deny, asks, inspection)?),
+        true => Some(Proxy::new(context, who, allow, deny, desk.as_deref(), inspection)?),
         false => None,
     };
     let models = match upstreams {
@@ -304,13 +316,24 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     };
     let mut unwritten = None;
     let mut told = 0;
-    let (ended, remains) = running.wait_telling(|denial| {
+    let record = Arc::new(record);
+    let answers = running.answers().map(Arc::new).map_err(|error| failed("wait", &error))?;
+    let tell = |denial: &Denial| {
         // The rest is in the record of the end.
         if told < RECORDED && unwritten.is_none() && denial.kind != DenialKind::Unseen {
             told += 1;
             unwritten = record.denied(denial).err();
         }
-    })?;
+    };
+    let ask = |question| match &desk {
+        Some(desk) => {
+            let (desk, record, answers) =
+                (Arc::clone(desk), Arc::clone(&record), Arc::clone(&answers));
+            asking::about_name(desk, record, answers, question);
+        }
+        None => answers.give(&question, Answer::No),
+    };
+    let (ended, remains) = running.wait_asking(tell, ask)?;
     let hosts = served.map(|served| served.end(context)).transpose()?.unwrap_or_default();
     if let Some(models) = models {
         models.end(context)?;

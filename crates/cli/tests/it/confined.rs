@@ -217,6 +217,35 @@ fn without_hosts_there_is_nothing_to_look_into() {
     assert!(ran.code == 125 && ran.stderr.contains("nothing to look into"), "{ran:?}");
 }
 
+/// Runs something with `--ask` in a terminal of its own, and answers the question about `subject`.
+fn answered(scene: &Scene, inside: &str, subject: &str, answer: &str) -> String {
+    let state = scene.at("state");
+    let line = format!("{BINARY} --state-dir {} run --ask -- bash -c '{inside}'", state.display());
+    let mut terminal = command("/usr/bin/script", &scene.at("work"));
+    terminal.env("HOME", scene.at("home")).args(["-qec", &line, "/dev/null"]);
+    terminal.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+    let running = terminal.spawn().unwrap();
+    let mut asked = None;
+    for _ in 0..300 {
+        let list = scene.json(&["approvals", "list"]);
+        let one = list["pending"].as_array().and_then(|all| all.first().cloned());
+        asked = one.filter(|one| one["subject"].to_string().contains(subject));
+        if asked.is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let asked = asked.expect("the owner was not asked");
+    let request = asked["request"].as_str().unwrap();
+    let answered = match answer {
+        "approve" => scene.wardkeep(&["approvals", "approve", request, "--yes"]),
+        _ => scene.wardkeep(&["approvals", "deny", request]),
+    };
+    assert_eq!(answered.code, 0, "{answered:?}");
+    let ran = running.wait_with_output().unwrap();
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
 #[test]
 fn where_the_program_has_the_terminal_the_owner_is_asked_in_another() {
     let Some(scene) = Scene::new() else { return };
@@ -226,34 +255,20 @@ fn where_the_program_has_the_terminal_the_owner_is_asked_in_another() {
     }
     assert_eq!(scene.wardkeep(&["init", "."]).code, 0);
     let inside = r#"exec 3<>/dev/tcp/127.0.0.1/3128; printf "CONNECT nowhere.invalid:443 HTTP/1.1\r\nHost: nowhere.invalid:443\r\n\r\n" >&3; head -n 20 <&3"#;
-    let state = scene.at("state");
-    let line = format!("{BINARY} --state-dir {} run --ask -- bash -c '{inside}'", state.display());
     for (answer, expected) in [("approve", "was not found"), ("deny", "owner")] {
-        let mut terminal = command("/usr/bin/script", &scene.at("work"));
-        terminal.env("HOME", scene.at("home")).args(["-qec", &line, "/dev/null"]);
-        terminal.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
-        let running = terminal.spawn().unwrap();
-        let mut asked = None;
-        for _ in 0..300 {
-            let list = scene.json(&["approvals", "list"]);
-            let one = list["pending"].as_array().and_then(|all| all.first().cloned());
-            asked = one.filter(|one| one["subject"].to_string().contains("nowhere.invalid:443"));
-            if asked.is_some() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        let asked = asked.expect("the owner was not asked");
-        let request = asked["request"].as_str().unwrap();
-        let answered = match answer {
-            "approve" => scene.wardkeep(&["approvals", "approve", request, "--yes"]),
-            _ => scene.wardkeep(&["approvals", "deny", request]),
-        };
-        assert_eq!(answered.code, 0, "{answered:?}");
-        let ran = running.wait_with_output().unwrap();
-        let shown = String::from_utf8_lossy(&ran.stdout);
+        let shown = answered(&scene, inside, "nowhere.invalid:443", answer);
         assert!(shown.contains("403") && shown.contains(expected), "{answer}: {shown}");
     }
+    // And about a protected name that it wants to make.
+    for (answer, name) in [("approve", ".envrc"), ("deny", ".mcp.json")] {
+        let inside = format!("echo x > {name} && echo made it");
+        let shown = answered(&scene, &inside, name, answer);
+        let made = scene.at(&format!("work/{name}")).exists();
+        assert_eq!(made, answer == "approve", "{shown}");
+        assert_eq!(shown.contains("made it"), made, "{shown}");
+    }
+    let log = scene.json(&["log", "--limit", "100"]).to_string();
+    assert!(log.contains("confinement-asked") && log.contains("sandbox-ask-name"), "{log}");
     scene.wardkeep(&["daemon", "stop"]);
 }
 

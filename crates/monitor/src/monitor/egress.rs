@@ -1,6 +1,7 @@
-//! Requests that leave through the egress proxy: decided, recorded, and what became of them.
+//! Requests that leave through the egress proxy: decided, recorded, and what became of them. And names that a
+//! confined program wants to make, which only its owner can allow.
 //!
-//! Agents may not ask this: only whoever runs the proxy knows what went through it.
+//! Agents may not ask this: only whoever runs the proxy and the program knows what they want.
 
 use std::net::IpAddr;
 
@@ -8,10 +9,13 @@ use serde::{Deserialize, Serialize};
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::json::Value;
 use wardkeep_evidence::record::{Principal, RecordType};
+use wardkeep_guard::action::Action;
 use wardkeep_guard::network;
+use wardkeep_guard::surface::{Act, Surface};
 use wardkeep_guard::verdict::Verdict;
 
 use super::content::shortened;
+use super::pipeline::Crossing;
 use super::{AskError, Monitor, Outcome, Result, Sent, Who, WhoBody};
 use crate::store::Event;
 
@@ -59,6 +63,15 @@ pub enum EgressBody {
         who: WhoBody,
         /// The host, as a URL without path.
         url: String,
+    },
+    /// A protected name that a confined program wants to make: may it? Only the owner can say so.
+    Name {
+        /// On whose behalf.
+        who: WhoBody,
+        /// The name, absolute.
+        path: String,
+        /// What is called, and what speaks against it.
+        why: String,
     },
     /// What became of a request that was allowed.
     Outcome {
@@ -120,6 +133,7 @@ impl Monitor {
         let (EgressBody::Request { who: body, .. }
         | EgressBody::Screen { who: body, .. }
         | EgressBody::Ask { who: body, .. }
+        | EgressBody::Name { who: body, .. }
         | EgressBody::Outcome { who: body, .. }) = asked;
         let who = Who::new(&body.agent, &body.session, &body.workspace, body.principal()?);
         match asked {
@@ -131,6 +145,7 @@ impl Monitor {
             }
             EgressBody::Screen { url, method, .. } => Ok(self.screen(&who, url, method)),
             EgressBody::Ask { url, .. } => Ok(self.ask_owner(&who, url)?),
+            EgressBody::Name { path, why, .. } => Ok(self.ask_name(&who, path, why)?),
             EgressBody::Outcome { request, .. } => {
                 let request = request
                     .as_ref()
@@ -192,6 +207,18 @@ impl Monitor {
             crossing.asks = Some(("egress-unlisted".to_owned(), reason));
         })?;
         Ok(answer(outcome))
+    }
+
+    /// Asks the owner about a name, unless the owner has answered.
+    fn ask_name(&self, who: &Who<'_>, path: &str, why: &str) -> Result<EgressAnswer> {
+        let action = Action::new(who.principal, Surface::ControlPlane, Act::Change, path);
+        let mut crossing = Crossing::new(who, RecordType::ControlPlaneChangeRequest, action);
+        let reason = format!(
+            "a confined program wants to make this file, and waits for your answer: {}",
+            shortened(why)
+        );
+        crossing.asks = Some(("sandbox-ask-name".to_owned(), reason));
+        Ok(answer(self.cross(crossing)?))
     }
 
     /// What the owner's lists alone say of a host; a lookup tells its name to others.

@@ -21,7 +21,7 @@ use super::opened::Opened;
 use super::{FAILED, Set, program, tell};
 use crate::denial::{Denial, DenialKind};
 use crate::error::{Failure, Step};
-use crate::notify::{self, Names, Pulse, Refusal, Supervisor};
+use crate::notify::{self, Answer, Names, Pulse, Refusal, Supervisor};
 use crate::sys::{self, Side};
 
 /// First byte of a message: a signal for the program, its number behind it.
@@ -37,6 +37,10 @@ pub(crate) const MODELS: u8 = 9;
 
 /// Something was denied; what it was about is behind it.
 pub(crate) const REFUSED: u8 = 5;
+/// The owner is asked about a name; the number of the question is behind it, and what it is about.
+pub(crate) const ASKED: u8 = 10;
+/// An answer; the number of the question is behind it, and one of [`Answer`].
+pub(crate) const ANSWERED: u8 = 11;
 /// A repository has come into being; its path is behind it, and what it would execute.
 pub(crate) const MADE: u8 = 6;
 
@@ -76,6 +80,7 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
             let filtered = set.filter.is_some();
             let supervisor = if filtered { supervisor.with_one_root() } else { supervisor };
             let supervisor = supervisor.that_learns(set.learns);
+            let supervisor = if set.asks { with_questions(supervisor, &life) } else { supervisor };
             let ends = (set.plan.is_none()).then_some((program, set.landlock));
             if !is_watched(supervisor.pulse(), set.patience, &life, ends) {
                 return FAILED;
@@ -154,18 +159,34 @@ fn supervise(near: OwnedFd, names: Names, life: &OwnedFd) -> Option<Supervisor> 
     let listener = notify::take_over(near.as_fd()).ok()?;
     let life = life.try_clone().ok()?;
     let refused = move |refusal: &Refusal| {
-        let Refusal { kind, call, path, rule, comm, .. } = refusal;
-        let denial = Denial {
-            kind: *kind,
-            call: (*call).to_owned(),
-            path: path.display().to_string(),
-            rule: rule.clone(),
-            program: comm.clone(),
-            times: 1,
-        };
-        say(life.as_fd(), REFUSED, &denial.to_bytes());
+        say(life.as_fd(), REFUSED, &denial_of(refusal).to_bytes());
     };
     Supervisor::new(listener, names, refused).ok()
+}
+
+fn denial_of(refusal: &Refusal) -> Denial {
+    let Refusal { kind, call, path, rule, comm, .. } = refusal;
+    Denial {
+        kind: *kind,
+        call: (*call).to_owned(),
+        path: path.display().to_string(),
+        rule: rule.clone(),
+        program: comm.clone(),
+        times: 1,
+    }
+}
+
+/// Has the other side asked about protected names. What does not fit into a question, or is no text, is no
+/// question.
+fn with_questions(supervisor: Supervisor, life: &OwnedFd) -> Supervisor {
+    let Ok(life) = life.try_clone() else { return supervisor };
+    supervisor.that_asks(move |number, refusal| {
+        let mut text = number.to_ne_bytes().to_vec();
+        text.extend(denial_of(refusal).to_bytes());
+        text.len() <= LONGEST
+            && refusal.path.to_str().is_some()
+            && is_said(life.as_fd(), ASKED, &text)
+    })
 }
 
 /// Ends everything where a call is not done after some time: somebody's file system does not answer, and
@@ -198,9 +219,13 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
 /// Tells the other side something, if it listens.
 fn say(life: BorrowedFd<'_>, kind: u8, text: &[u8]) {
+    let _ = is_said(life, kind, text);
+}
+
+fn is_said(life: BorrowedFd<'_>, kind: u8, text: &[u8]) -> bool {
     let mut message = vec![kind];
     message.extend(text.iter().take(LONGEST));
-    let _ = rustix::net::send(life, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    rustix::net::send(life, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_ok()
 }
 
 /// A terminal of the own `/dev/pts`: the side for whoever shows it, and the program's side.
@@ -294,7 +319,7 @@ fn watch(
                 return code.or(status.terminating_signal().map(|n| 128 + n)).unwrap_or(FAILED);
             }
         }
-        if !pass_on(program, life) {
+        if !pass_on(program, life, supervisor.as_mut()) {
             return ABANDONED;
         }
     }
@@ -322,9 +347,9 @@ fn is_ready(events: BorrowedFd<'_>, now: bool) -> bool {
     }
 }
 
-/// Passes a signal on; `false` where the other side is gone.
-fn pass_on(program: Pid, life: BorrowedFd<'_>) -> bool {
-    let mut message = [0; 2];
+/// Passes a signal on, or an answer; `false` where the other side is gone.
+fn pass_on(program: Pid, life: BorrowedFd<'_>, supervisor: Option<&mut Supervisor>) -> bool {
+    let mut message = [0; 6];
     match rustix::net::recv(life, &mut message[..], RecvFlags::DONTWAIT) {
         Ok((_, 2)) if message[0] == SIGNAL => {
             if let Some(signal) = Signal::from_named_raw(message[1].into()) {
@@ -333,6 +358,18 @@ fn pass_on(program: Pid, life: BorrowedFd<'_>) -> bool {
                 if group.is_err() {
                     let _ = rustix::process::kill_process(program, signal);
                 }
+            }
+            true
+        }
+        Ok((_, 6)) if message[0] == ANSWERED => {
+            let [_, number @ .., answer] = message;
+            let answer = match answer {
+                b'o' => Answer::Once,
+                b's' => Answer::Session,
+                _ => Answer::No,
+            };
+            if let Some(supervisor) = supervisor {
+                supervisor.answered(u32::from_ne_bytes(number), answer);
             }
             true
         }

@@ -157,7 +157,15 @@ impl Supervisor {
             self.note(repository, &names);
             return Ok(());
         }
-        refuse(rule(&parts[hit.at..end]))
+        let protected = rule(&parts[hit.at..end]);
+        if !matches!(deed, Deed::Write | Deed::File | Deed::Directory) {
+            return refuse(protected);
+        }
+        let path = path_buf(path);
+        if self.is_allowed(&path) && self.grant(path.clone()) {
+            return Ok(());
+        }
+        Err(Stop::Guarded(path, protected))
     }
 
     /// Whether what is there may get another name, or one more, or go.

@@ -29,6 +29,8 @@ const MOST_GRANTED: usize = 1 << 16;
 const MOST_LISTED: usize = 256;
 /// Callers that may wait for someone to read from their pipes.
 const MOST_WAITING: usize = 256;
+/// Callers that may wait for the owner's word.
+const MOST_ASKING: usize = 64;
 /// How often it is looked whether someone does.
 const AGAIN: Duration = Duration::from_millis(5);
 
@@ -41,6 +43,8 @@ pub(super) enum Stop {
     Error(Errno),
     /// A name that must not come into being, and what speaks against it.
     Refused(PathBuf, String),
+    /// The same, but for the owner's word.
+    Guarded(PathBuf, String),
     /// A call that nobody may make.
     Denied(&'static str),
 }
@@ -73,6 +77,30 @@ pub(super) struct Waiting {
     pub(super) close_on_exec: bool,
 }
 
+/// What the owner says of a protected name that a program wants to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It is not made.
+    No,
+    /// This one call is carried out.
+    Once,
+    /// This name may be made and written to until the run ends, and where it is a folder, what is in it.
+    Session,
+}
+
+/// A caller that waits for the owner's word.
+#[derive(Debug)]
+struct Asking {
+    call: Call,
+    path: PathBuf,
+    rule: String,
+    /// The question that it waits for the answer of.
+    number: u32,
+}
+
+/// Puts a question; `false` where it cannot be put.
+type Put = Box<dyn FnMut(u32, &Refusal) -> bool + Send>;
+
 /// Carries out the calls of the confined side. It acts one call at a time, so that what was looked at is
 /// what is done.
 pub struct Supervisor {
@@ -92,6 +120,14 @@ pub struct Supervisor {
     repositories: BTreeMap<PathBuf, BTreeSet<String>>,
     /// Protected names that were let through for the repository they are in, by their real paths.
     grants: BTreeSet<PathBuf>,
+    /// Asks the owner about protected names.
+    put: Option<Put>,
+    asking: Vec<Asking>,
+    /// Questions that were put.
+    questions: u32,
+    /// Names that the owner lets through, and the one for which that holds this time only.
+    allowed: BTreeSet<PathBuf>,
+    once: Option<PathBuf>,
     /// Whether calls that only look for something are told, too.
     pub(super) learns: bool,
     pulse: Arc<Pulse>,
@@ -138,6 +174,11 @@ impl Supervisor {
             made: HashSet::new(),
             repositories: BTreeMap::new(),
             grants: BTreeSet::new(),
+            put: None,
+            asking: Vec::new(),
+            questions: 0,
+            allowed: BTreeSet::new(),
+            once: None,
             learns: false,
             pulse: Arc::new(Pulse::new()),
             waiting: Vec::new(),
@@ -158,6 +199,79 @@ impl Supervisor {
     pub(crate) fn that_learns(mut self, learns: bool) -> Self {
         self.learns = learns;
         self
+    }
+
+    /// Asks about protected names that are not there yet, by `put`, which gets a number for the answer
+    /// ([`Self::answered`]); the caller waits meanwhile, and nobody else.
+    #[must_use]
+    pub fn that_asks(mut self, put: impl FnMut(u32, &Refusal) -> bool + Send + 'static) -> Self {
+        self.put = Some(Box::new(put));
+        self
+    }
+
+    /// Goes on with those who waited for an answer. What was called is looked at anew.
+    pub fn answered(&mut self, number: u32, answer: Answer) {
+        let all = std::mem::take(&mut self.asking);
+        let (asked, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|one| one.number == number);
+        self.asking = others;
+        let mut once = answer == Answer::Once;
+        for Asking { call, path, rule, .. } in asked {
+            if !abi::is_valid(self.listener.as_fd(), call.id) {
+                continue;
+            }
+            match answer {
+                Answer::No => {
+                    self.conclude(&call, Err(Stop::Refused(path, rule)));
+                    continue;
+                }
+                Answer::Session if self.allowed.len() < MOST_GRANTED => {
+                    self.allowed.insert(path);
+                }
+                Answer::Session => {}
+                Answer::Once => self.once = std::mem::take(&mut once).then_some(path),
+            }
+            let done = self.carried_out(&call);
+            self.once = None;
+            self.conclude(&call, done);
+        }
+    }
+
+    /// Whether the owner lets a name through.
+    pub(super) fn is_allowed(&self, path: &Path) -> bool {
+        self.once.as_deref() == Some(path)
+            || !self.allowed.is_empty() && path.ancestors().any(|one| self.allowed.contains(one))
+    }
+
+    /// Has a caller wait for the owner's word; gives the call back where nobody can be asked.
+    fn ask(&mut self, call: &Call, path: PathBuf, rule: String) -> Result<(), Stop> {
+        let refused = |path, rule| Err(Stop::Refused(path, rule));
+        if self.asking.len() >= MOST_ASKING {
+            return refused(path, rule);
+        }
+        let same = self.asking.iter().find(|one| one.path == path);
+        let number = match same.map(|one| one.number) {
+            Some(number) => number,
+            None => {
+                let comm = self.caller(call).comm();
+                let Some(put) = &mut self.put else { return refused(path, rule) };
+                self.questions = self.questions.wrapping_add(1);
+                let refusal = Refusal {
+                    kind: DenialKind::Name,
+                    call: abi::name(call.number),
+                    path: path.clone(),
+                    rule: rule.clone(),
+                    pid: call.pid,
+                    comm,
+                };
+                if !put(self.questions, &refusal) {
+                    return refused(path, rule);
+                }
+                self.questions
+            }
+        };
+        self.asking.push(Asking { call: *call, path, rule, number });
+        Ok(())
     }
 
     /// Tells another thread whether it is stuck in a call.
@@ -218,9 +332,28 @@ impl Supervisor {
 
     fn handle(&mut self, call: &Call) {
         self.summary.calls += 1;
+        // Those that have gone need no answer any more.
+        let listener = Arc::clone(&self.listener);
+        self.asking.retain(|one| abi::is_valid(listener.as_fd(), one.call.id));
+        let done = self.carried_out(call);
+        self.conclude(call, done);
+    }
+
+    fn carried_out(&mut self, call: &Call) -> Result<Done, Stop> {
         self.pulse.begin();
         let done = self.carry_out(call);
         self.pulse.end();
+        done
+    }
+
+    fn conclude(&mut self, call: &Call, done: Result<Done, Stop>) {
+        let done = match done {
+            Err(Stop::Guarded(path, rule)) => match self.ask(call, path, rule) {
+                Ok(()) => return,
+                Err(stop) => Err(stop),
+            },
+            done => done,
+        };
         let listener = self.listener.as_fd();
         // An answer that fails is one to a caller that has gone.
         let _ = match done {
@@ -240,7 +373,7 @@ impl Supervisor {
             Ok(Done::Later(_)) => abi::answer(listener, call.id, Err(libc::EAGAIN)),
             Err(Stop::Gone) => Ok(()),
             Err(Stop::Error(error)) => abi::answer(listener, call.id, Err(error.raw_os_error())),
-            Err(Stop::Refused(path, rule)) => {
+            Err(Stop::Refused(path, rule) | Stop::Guarded(path, rule)) => {
                 self.summary.refused += 1;
                 self.tell(call, DenialKind::Name, abi::name(call.number), path, rule);
                 abi::answer(self.listener.as_fd(), call.id, Err(libc::EACCES))

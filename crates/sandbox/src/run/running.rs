@@ -17,6 +17,7 @@ use super::{Ended, TIMED_OUT, start};
 use crate::child::{self, Set};
 use crate::denial::{self, Denial, DenialKind};
 use crate::error::{SandboxError, Step};
+use crate::notify::Answer;
 use crate::spec::Applied;
 use crate::sys::{self, Mask};
 
@@ -52,8 +53,35 @@ impl std::fmt::Debug for Running {
     }
 }
 
+/// A program waits because it wants to make a protected name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    number: u32,
+    /// What it wants, and what speaks against it.
+    pub denial: Denial,
+}
+
+/// Gives answers to questions, from any thread.
+#[derive(Debug)]
+pub struct Answers(OwnedFd);
+
+impl Answers {
+    /// Gives one. Where the program has ended meanwhile, nobody hears it.
+    pub fn give(&self, question: &Question, answer: Answer) {
+        let mut message = [child::ANSWERED, 0, 0, 0, 0, b'n'];
+        message[1..5].copy_from_slice(&question.number.to_ne_bytes());
+        message[5] = match answer {
+            Answer::No => b'n',
+            Answer::Once => b'o',
+            Answer::Session => b's',
+        };
+        let _ = rustix::net::send(&self.0, &message, SendFlags::NOSIGNAL);
+    }
+}
+
 /// What the confined side has told.
 enum Told {
+    Asked(Question),
     Status(i32, bool),
     Denied(Denial),
     Made(String, String),
@@ -118,6 +146,14 @@ impl Running {
         self.models.take().map(TcpListener::from)
     }
 
+    /// What gives answers to questions ([`Self::wait_asking`]).
+    ///
+    /// # Errors
+    /// When there are too many descriptors.
+    pub fn answers(&self) -> std::io::Result<Answers> {
+        self.life.try_clone().map(Answers)
+    }
+
     /// Waits for the end. Signals that reach this thread meanwhile reach the program, and where there is
     /// a terminal, it is relayed.
     ///
@@ -142,12 +178,26 @@ impl Running {
     ///
     /// # Errors
     /// As [`Self::wait`].
-    pub fn wait_telling(
+    pub fn wait_telling(self, tell: impl FnMut(&Denial)) -> Result<(Ended, Remains), SandboxError> {
+        let answers = self.answers().ok();
+        self.wait_asking(tell, |question| {
+            // Nobody is there who could say yes.
+            answers.iter().for_each(|answers| answers.give(&question, Answer::No));
+        })
+    }
+
+    /// As [`Self::wait_telling`]. Where protected names are asked about, `ask` gets each question; it must
+    /// not wait for the answer, which is given by [`Self::answers`]. Whoever wants the name waits until then.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub fn wait_asking(
         mut self,
         mut tell: impl FnMut(&Denial),
+        mut ask: impl FnMut(Question),
     ) -> Result<(Ended, Remains), SandboxError> {
         (self.listener, self.models) = (None, None);
-        let ended = self.watch(&mut tell);
+        let ended = self.watch(&mut tell, &mut ask);
         let remains = Remains {
             process: self.process,
             life: self.life,
@@ -170,7 +220,11 @@ impl Running {
     }
 
     /// How it ended, and whether nothing else was left inside.
-    fn watch(&mut self, tell: &mut dyn FnMut(&Denial)) -> Result<(Ended, bool), SandboxError> {
+    fn watch(
+        &mut self,
+        tell: &mut dyn FnMut(&Denial),
+        ask: &mut dyn FnMut(Question),
+    ) -> Result<(Ended, bool), SandboxError> {
         loop {
             let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -191,6 +245,7 @@ impl Running {
                 match self.told() {
                     Told::Status(status, alone) => return Ok((ended(status), alone)),
                     Told::Denied(denial) => self.note(&denial, tell),
+                    Told::Asked(question) => ask(question),
                     Told::Made(path, executes) => {
                         self.repositories.retain(|(known, _)| *known != path);
                         if self.repositories.len() < MOST {
@@ -264,6 +319,15 @@ impl Running {
                     }
                     child::STUCK => Told::Stuck,
                     child::REFUSED => Denial::from_bytes(rest).map_or(Told::Nothing, Told::Denied),
+                    child::ASKED => match rest.split_first_chunk() {
+                        Some((number, rest)) => {
+                            Denial::from_bytes(rest).map_or(Told::Nothing, |denial| {
+                                let number = u32::from_ne_bytes(*number);
+                                Told::Asked(Question { number, denial })
+                            })
+                        }
+                        None => Told::Nothing,
+                    },
                     child::MADE => {
                         let (path, executes) = text.split_once('\0').unwrap_or((&text, ""));
                         Told::Made(path.to_owned(), executes.to_owned())

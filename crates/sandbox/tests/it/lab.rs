@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use wardkeep_sandbox::{Layer, Prepared, Spec};
+use wardkeep_sandbox::{Answer, Ended, Layer, Prepared, Question, Running, SandboxError, Spec};
 
 /// Somebody without any rights.
 pub(crate) const NOBODY: u32 = 65_534;
@@ -141,6 +142,29 @@ pub(crate) fn within(mut fact: impl FnMut() -> bool) -> bool {
     false
 }
 
+/// Answers by the end of the name, after a while, and tells of each question.
+fn wait_answering(running: Running, answers: &str) -> Result<Ended, SandboxError> {
+    let given = Arc::new(running.answers().unwrap());
+    let ask = |question: Question| {
+        println!("\ndenied: asked {}", question.denial);
+        let fits = |one: &&str| question.denial.path.ends_with(one.split('=').next().unwrap());
+        let found = answers.split(',').find(fits).and_then(|one| one.split_once('='));
+        let answer = match found.map(|(_, answer)| answer) {
+            Some("once") => Answer::Once,
+            Some("session") => Answer::Session,
+            // Whoever asked waits for ever.
+            Some("never") => return,
+            _ => Answer::No,
+        };
+        let given = Arc::clone(&given);
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            given.give(&question, answer);
+        });
+    };
+    running.wait_asking(|_| {}, ask).map(|(ended, _)| ended)
+}
+
 /// Not a test of its own: the process that confines.
 #[test]
 #[expect(clippy::exit, reason = "its exit code is the answer")]
@@ -180,7 +204,12 @@ fn stage() {
     if let Some(victim) = variable("VICTIM") {
         spec.environment.push(("VICTIM".into(), victim.into()));
     }
-    let ended = Prepared::new(spec).and_then(Prepared::spawn).and_then(|running| running.wait());
+    let answers = variable("WARDKEEP_TEST_ANSWERS");
+    spec.ask = answers.is_some();
+    let ended = Prepared::new(spec).and_then(Prepared::spawn).and_then(|running| match answers {
+        Some(answers) => wait_answering(running, &answers),
+        None => running.wait(),
+    });
     match ended {
         Ok(ended) => {
             if ended.stuck {

@@ -1,6 +1,8 @@
 //! Tests of the crate as its users see it.
 
 #[cfg(test)]
+mod asked;
+#[cfg(test)]
 mod attacks;
 #[cfg(test)]
 mod audit;

@@ -1,9 +1,10 @@
-//! The owner is asked about a host that no rule names: on the terminal, or where approvals are answered.
+//! The owner is asked, about a host that no rule names or a protected name: on the terminal, or where
+//! approvals are answered.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,106 +34,140 @@ const LONGEST: usize = 256;
 /// Longest address that is shown.
 const SHOWN: usize = 300;
 
-/// Asks on the terminal of this process.
-pub(crate) fn on_terminal() -> Result<Arc<dyn Ask>, CliError> {
-    let open = || {
-        File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
-            CliError::refused(
-                "nobody can be asked: there is no terminal",
-                "leave --ask out, and name hosts with --allow",
-            )
-        })
-    };
-    let terminal = Mutex::new((open()?, open()?));
-    Ok(Arc::new(AskInThread::new(move |request: &Request| {
-        let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
+/// The terminal of this process, for one question at a time.
+#[derive(Debug)]
+pub(crate) struct Terminal(Mutex<(File, File)>);
+
+impl Terminal {
+    pub(crate) fn open() -> Result<Arc<Self>, CliError> {
+        let open = || {
+            File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
+                CliError::refused(
+                    "nobody can be asked: there is no terminal",
+                    "leave --ask out, and name hosts with --allow",
+                )
+            })
+        };
+        Ok(Arc::new(Self(Mutex::new((open()?, open()?)))))
+    }
+
+    pub(crate) fn ask(&self, question: &Question) -> Reply {
+        let mut terminal = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (from, to) = &mut *terminal;
         // What was typed before the question was no answer to it.
         let _ = tcflush(&*from, QueueSelector::IFlush);
-        ask(request, from, to, PATIENCE)
-    })))
+        ask(question, from, to, PATIENCE)
+    }
+}
+
+/// A question to the owner, for a terminal.
+#[derive(Debug)]
+pub(crate) struct Question {
+    /// What is asked, without the answers.
+    pub(crate) text: String,
+    /// What it is about.
+    pub(crate) about: String,
+    /// How it is allowed for always.
+    pub(crate) always: &'static str,
+}
+
+/// Asks about hosts on the terminal of this process.
+pub(crate) fn on_terminal(terminal: Arc<Terminal>) -> Arc<dyn Ask> {
+    Arc::new(AskInThread::new(move |request: &Request| terminal.ask(&question(request))))
 }
 
 /// Asks where approvals are answered: in another terminal (`wardkeep approvals`), on the owner's page.
-pub(crate) fn elsewhere(state: PathBuf, owner: u32, clock: Clock, who: WhoBody) -> Arc<dyn Ask> {
+#[derive(Debug, Clone)]
+pub(crate) struct Elsewhere {
+    pub(crate) state: PathBuf,
+    pub(crate) owner: u32,
+    pub(crate) clock: Clock,
+    pub(crate) who: WhoBody,
+}
+
+/// Asks about hosts where approvals are answered.
+pub(crate) fn elsewhere(desk: Elsewhere) -> Arc<dyn Ask> {
     Arc::new(AskInThread::new(move |request: &Request| {
-        let until = Instant::now() + ELSEWHERE;
-        // Whatever goes wrong is a no.
-        wait(&state, owner, &clock, &who, request, until).unwrap_or(Reply::No)
+        let Some(target) = &request.target else { return Reply::No };
+        desk.ask(&EgressBody::Ask { who: desk.who.clone(), url: format!("https://{target}/") })
     }))
 }
 
-fn wait(
-    state: &Path,
-    owner: u32,
-    clock: &Clock,
-    who: &WhoBody,
-    request: &Request,
-    until: Instant,
-) -> Option<Reply> {
-    let target = request.target.as_ref()?;
-    let asked = EgressBody::Ask { who: who.clone(), url: format!("https://{target}/") };
-    let ask = || -> Option<EgressAnswer> {
-        Client::connect(state, ANSWER).ok()?.call(EGRESS, &asked).ok()?.read().ok()
-    };
-    let answer = ask()?;
-    if answer.allowed {
-        return Some(Reply::Once);
+impl Elsewhere {
+    /// Waits for an answer. Whatever goes wrong is a no.
+    pub(crate) fn ask(&self, asked: &EgressBody) -> Reply {
+        self.wait(asked, Instant::now() + ELSEWHERE).unwrap_or(Reply::No)
     }
-    let record = RecordId::from_hex(answer.record.as_deref().filter(|_| answer.pending)?)?;
-    let approvals = Approvals::open(state, owner).ok()?;
-    while Instant::now() < until {
-        std::thread::sleep(PAUSE);
-        let now = clock.now();
-        let (granted, standing) = approvals.in_force(now).ok()?;
-        let mut all = granted.iter().chain(standing.iter().map(|one| &one.grant));
-        if let Some(grant) = all.find(|grant| grant.request == record) {
-            // It is used by asking once more.
-            let allowed = ask()?.allowed;
-            return match grant.scope {
-                _ if !allowed => None,
-                Scope::Once => Some(Reply::Once),
-                Scope::Session => Some(Reply::Session),
-                Scope::Always => Some(Reply::Always),
-            };
+
+    fn wait(&self, asked: &EgressBody, until: Instant) -> Option<Reply> {
+        let ask = || -> Option<EgressAnswer> {
+            Client::connect(&self.state, ANSWER).ok()?.call(EGRESS, asked).ok()?.read().ok()
+        };
+        let answer = ask()?;
+        if answer.allowed {
+            return Some(Reply::Once);
         }
-        if !approvals.pending(now).ok()?.iter().any(|one| one.id == record) {
-            return None;
+        let record = RecordId::from_hex(answer.record.as_deref().filter(|_| answer.pending)?)?;
+        let approvals = Approvals::open(&self.state, self.owner).ok()?;
+        while Instant::now() < until {
+            std::thread::sleep(PAUSE);
+            let now = self.clock.now();
+            let (granted, standing) = approvals.in_force(now).ok()?;
+            let mut all = granted.iter().chain(standing.iter().map(|one| &one.grant));
+            if let Some(grant) = all.find(|grant| grant.request == record) {
+                // It is used by asking once more.
+                let allowed = ask()?.allowed;
+                return match grant.scope {
+                    _ if !allowed => None,
+                    Scope::Once => Some(Reply::Once),
+                    Scope::Session => Some(Reply::Session),
+                    Scope::Always => Some(Reply::Always),
+                };
+            }
+            if !approvals.pending(now).ok()?.iter().any(|one| one.id == record) {
+                return None;
+            }
         }
+        None
     }
-    None
 }
 
-/// One question. Whatever is not clearly a yes is a no.
-fn ask<R: Read + AsFd, W: Write>(
-    request: &Request,
-    from: &mut R,
-    to: &mut W,
-    patience: Duration,
-) -> Reply {
+fn question(request: &Request) -> Question {
     let url: String = harmless(&request.url).chars().take(SHOWN).collect();
     let method = harmless(&request.method);
     let host = request.target.as_ref().map(|target| target.host.to_string()).unwrap_or_default();
     let host = harmless(&host);
-    let question = format!(
-        "\r\nwardkeep: {method} {url} wants to leave; no rule names {host}.\r\n\
-         Allow it? [o]nce, for this [s]ession, [a]lways, or [N]o: "
+    Question {
+        text: format!("{method} {url} wants to leave; no rule names {host}."),
+        about: host,
+        always: "add it to `hosts` of a profile or to `[egress]` (`wardkeep config edit`)",
+    }
+}
+
+/// One question. Whatever is not clearly a yes is a no.
+fn ask<R: Read + AsFd, W: Write>(
+    question: &Question,
+    from: &mut R,
+    to: &mut W,
+    patience: Duration,
+) -> Reply {
+    let Question { text, about, always } = question;
+    let shown = format!(
+        "\r\nwardkeep: {text}\r\nAllow it? [o]nce, for this [s]ession, [a]lways, or [N]o: "
     );
-    if to.write_all(question.as_bytes()).and_then(|()| to.flush()).is_err() {
+    if to.write_all(shown.as_bytes()).and_then(|()| to.flush()).is_err() {
         return Reply::No;
     }
     let (reply, said) = match line(from, Instant::now() + patience).as_deref().map(str::trim) {
-        Some("o" | "once") => (Reply::Once, "allowed once"),
-        Some("s" | "session") => (Reply::Session, "allowed until this ends"),
-        Some("a" | "always") => (
-            Reply::Always,
-            "allowed until this ends; to keep it, add it to `hosts` of a profile or to `[egress]` \
-             (`wardkeep config edit`)",
-        ),
-        Some(_) => (Reply::No, "denied"),
-        None => (Reply::No, "no answer: denied"),
+        Some("o" | "once") => (Reply::Once, "allowed once".to_owned()),
+        Some("s" | "session") => (Reply::Session, "allowed until this ends".to_owned()),
+        Some("a" | "always") => {
+            (Reply::Always, format!("allowed until this ends; to keep it, {always}"))
+        }
+        Some(_) => (Reply::No, "denied".to_owned()),
+        None => (Reply::No, "no answer: denied".to_owned()),
     };
-    let _ = to.write_all(format!("wardkeep: {host}: {said}\r\n").as_bytes());
+    let _ = to.write_all(format!("wardkeep: {about}: {said}\r\n").as_bytes());
     reply
 }
 
@@ -180,7 +215,7 @@ mod tests {
             refused: None,
         };
         let mut shown = Vec::new();
-        let reply = ask(&request, &mut from, &mut shown, Duration::from_millis(50));
+        let reply = ask(&question(&request), &mut from, &mut shown, Duration::from_millis(50));
         (reply, String::from_utf8(shown).unwrap())
     }
 

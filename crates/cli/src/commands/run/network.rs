@@ -1,7 +1,6 @@
 //! The way out for a confined program: a proxy in this process, which listens inside.
 
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +13,8 @@ use wardkeep_monitor::monitor::{EventAnswer, WhoBody};
 use wardkeep_monitor::wire::Client;
 
 use super::super::daemon::PATIENCE;
-use super::super::egress::{Telling, ask, begin_session, failed, hex, starter};
+use super::super::egress::{Telling, ask, begin_session, failed, starter};
+use super::asking::Desk;
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -56,36 +56,29 @@ impl Proxy {
     /// Its session has still to begin.
     pub(super) fn new(
         context: &Context,
-        (state, workspace): (&Path, &Path),
+        who: WhoBody,
         allow: Vec<Rule>,
         deny: Vec<Rule>,
-        asks: bool,
+        desk: Option<&Desk>,
         inspection: Option<Arc<Inspection>>,
     ) -> Result<Self, CliError> {
-        let unlisted = match (asks, allow.is_empty()) {
+        let unlisted = match (desk.is_some(), allow.is_empty()) {
             (true, _) => Unlisted::Ask,
             (false, true) => Unlisted::Decider,
             (false, false) => Unlisted::Deny,
         };
         let mut config = Config::new(Rules { allow, deny, unlisted });
         config.inspection = inspection;
-        let who = WhoBody {
-            agent: "run".to_owned(),
-            session: format!("run:{}", hex(&context.random::<8>()?)),
-            workspace: workspace.to_owned(),
-            principal: None,
-            taint: Vec::new(),
-            parents: Vec::new(),
-        };
-        if asks && std::io::stdin().is_terminal() {
-            // The program has it.
-            let owner = context.monitor_config()?.owner;
-            let ask = ask::elsewhere(state.to_owned(), owner, context.clock(), who.clone());
-            config.ask = Some(ask);
-            config.limits.ask = ask::ELSEWHERE;
-        } else if asks {
-            config.ask = Some(ask::on_terminal()?);
-            config.limits.ask = ask::PATIENCE;
+        match desk {
+            None => {}
+            Some(Desk::Elsewhere(desk)) => {
+                config.ask = Some(ask::elsewhere(desk.clone()));
+                config.limits.ask = ask::ELSEWHERE;
+            }
+            Some(Desk::Terminal(terminal)) => {
+                config.ask = Some(ask::on_terminal(Arc::clone(terminal)));
+                config.limits.ask = ask::PATIENCE;
+            }
         }
         let starter = starter(context)?;
         Ok(Self { config, who, starter, refused: Arc::default() })

@@ -59,6 +59,14 @@ impl Record {
         }))
     }
 
+    /// The owner was asked about a name.
+    pub(super) fn answered(&self, denial: &Denial, answer: &str, by: &str) -> Result<(), CliError> {
+        self.add(&serde_json::json!({
+            "kind": "confinement-asked", "v": 1, "subject": denial.path, "denial": denial,
+            "answer": answer, "by": by,
+        }))
+    }
+
     /// It is over.
     pub(super) fn ended(&self, ended: &Ended, hosts: &[String]) -> Result<(), CliError> {
         self.add(&serde_json::json!({

@@ -1,6 +1,7 @@
 //! `wardkeep sandbox why`
 
 use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
 use std::path::Path;
 
 use serde::{Deserialize as _, Serialize};
@@ -149,10 +150,16 @@ fn of_host(rules: &Rules, text: &str) -> Result<Host, CliError> {
         CliError::refused(message, "give a host such as example.org or example.org:8443")
     })?;
     let (allowed, why) = match rules.find(&target, None) {
-        Found::Allowed(rule) => (
-            true,
-            format!("`{rule}` allows it, if its address is public and the monitor's rules agree"),
-        ),
+        Found::Allowed(rule) => {
+            let host = target.host.to_string();
+            let here = host == "localhost"
+                || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+            let condition = match here && rule.names_loopback(&host) {
+                true => "allows it by its name, on this machine too, if",
+                false => "allows it, if its address is public and",
+            };
+            (true, format!("`{rule}` {condition} the monitor's rules agree"))
+        }
         Found::Denied(rule) => (false, format!("`{rule}` denies it, whatever else is said")),
         Found::Port => (false, "the host is allowed, but not this port".to_owned()),
         Found::Method => (false, "the host is allowed for other methods only".to_owned()),

@@ -1,0 +1,111 @@
+//! `--ask`: the owner is asked about hosts and protected names while the program waits.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use wardkeep_gateway::egress::Reply;
+use wardkeep_monitor::monitor::{EgressBody, WhoBody};
+use wardkeep_sandbox::{Answer, Answers, Denial, Question};
+
+use super::super::egress::{ask, hex};
+use super::record::Record;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::ui::harmless;
+
+/// Where the owner answers.
+pub(super) enum Desk {
+    /// On the terminal of this process.
+    Terminal(Arc<ask::Terminal>),
+    /// Where approvals are answered: the program has the terminal.
+    Elsewhere(ask::Elsewhere),
+}
+
+/// Who the run is to the monitor.
+pub(super) fn who(context: &Context, workspace: &Path) -> Result<WhoBody, CliError> {
+    Ok(WhoBody {
+        agent: "run".to_owned(),
+        session: format!("run:{}", hex(&context.random::<8>()?)),
+        workspace: workspace.to_owned(),
+        principal: None,
+        taint: Vec::new(),
+        parents: Vec::new(),
+    })
+}
+
+impl Desk {
+    pub(super) fn open(context: &Context, state: &Path, who: &WhoBody) -> Result<Self, CliError> {
+        if !std::io::stdin().is_terminal() {
+            return Ok(Self::Terminal(ask::Terminal::open()?));
+        }
+        let owner = context.monitor_config()?.owner;
+        let (state, who) = (state.to_owned(), who.clone());
+        Ok(Self::Elsewhere(ask::Elsewhere { state, owner, clock: context.clock(), who }))
+    }
+
+    fn ask(&self, denial: &Denial) -> Reply {
+        match self {
+            Self::Terminal(terminal) => {
+                let (path, rule) = (harmless(&denial.path), harmless(&denial.rule));
+                let program = harmless(&denial.program);
+                terminal.ask(&ask::Question {
+                    text: match denial.call.starts_with("mkdir") {
+                        true => format!(
+                            "{program} wants to make the folder {path}; {rule}. For this session also what is in it."
+                        ),
+                        false => format!("{program} wants to make {path}; {rule}."),
+                    },
+                    about: path,
+                    always: "name it in `release` of a profile (`wardkeep config edit`)",
+                })
+            }
+            Self::Elsewhere(desk) => desk.ask(&EgressBody::Name {
+                who: desk.who.clone(),
+                path: denial.path.clone(),
+                why: format!("{} by {}; {}", denial.call, denial.program, denial.rule),
+            }),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Terminal(_) => "terminal",
+            Self::Elsewhere(_) => "approvals",
+        }
+    }
+}
+
+/// Asks about a name in a thread of its own; what is answered is written down before the program hears it.
+/// Whatever goes wrong is a no.
+pub(super) fn about_name(
+    desk: Arc<Desk>,
+    record: Arc<Record>,
+    answers: Arc<Answers>,
+    question: Question,
+) {
+    let kept = (Arc::clone(&answers), question.clone());
+    let work = move || {
+        let reply = desk.ask(&question.denial);
+        let written = record.answered(&question.denial, word(reply), desk.name());
+        let answer = match reply {
+            _ if written.is_err() => Answer::No,
+            Reply::Once => Answer::Once,
+            Reply::Session | Reply::Always => Answer::Session,
+            Reply::No => Answer::No,
+        };
+        answers.give(&question, answer);
+    };
+    if std::thread::Builder::new().spawn(work).is_err() {
+        kept.0.give(&kept.1, Answer::No);
+    }
+}
+
+fn word(reply: Reply) -> &'static str {
+    match reply {
+        Reply::Once => "once",
+        Reply::Session => "session",
+        Reply::Always => "always",
+        Reply::No => "no",
+    }
+}
