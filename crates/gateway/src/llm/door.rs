@@ -26,7 +26,7 @@ use super::frames;
 use super::inflate::Inflate;
 use super::judge::{Admission, Exchange, Fresh, Judge, Request, Seen, Source};
 use super::meter::Open;
-use super::reply::{error_body, refusal};
+use super::reply::{ToolCall, error_body, refusal};
 use super::room::{Held, Room, Unread};
 use super::session::{Found, Sessions};
 use super::upstream::{Body, BoxError, Models, TOKEN, end_to_end, models};
@@ -469,6 +469,14 @@ impl Door {
     /// Remembers what the model said in a session.
     pub(super) fn spoke(&self, session: u64, spoken: &str) {
         held(&self.sessions).spoke(session, spoken);
+    }
+
+    /// Remembers a call that the model made in a session.
+    pub(super) fn called(&self, session: u64, call: &ToolCall) {
+        // Some wires have no ids but names, which every session knows.
+        if call.id != call.name {
+            held(&self.sessions).called(session, &call.id);
+        }
     }
 
     async fn guard(&self, system: &str) -> Arc<OutputGuard> {

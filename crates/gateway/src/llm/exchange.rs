@@ -296,6 +296,7 @@ impl Passing {
 
     async fn judged(&self, call: &ToolCall) -> Ruling {
         let ruling = self.door.judge.call(&self.exchange, call).await;
+        self.door.called(self.session, call);
         self.door.tell(&Seen::Call { exchange: &self.exchange, call, ruling: &ruling });
         ruling
     }
@@ -422,6 +423,7 @@ impl Streaming {
                 () = sleep_until(self.sent + QUIET) => self.keep_alive().await?,
             }
         };
+        door.called(self.passing.session, call);
         door.tell(&Seen::Call { exchange: &exchange, call, ruling: &ruling });
         Ok(ruling)
     }

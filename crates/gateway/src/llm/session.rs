@@ -15,13 +15,18 @@ use super::ask::{Asked, Piece, Print, Role, What};
 const SESSIONS: usize = 1024;
 /// Prefixes that one session is known by.
 const PREFIXES: usize = 4096;
+/// Shortest id of a call that no other session has.
+const CALL: usize = 8;
 /// Pieces that one session remembers to have seen.
 const SEEN: usize = 16_384;
 /// Bytes of texts that stand in the place of others, in one session.
 const INSTEAD: usize = 4 << 20;
-/// Lines of what the model said that one session is known by, and how long they are at least.
+/// Lines of what the model said that one session is known by, as many of what tools gave it, and how long they
+/// are at least.
 const LINES: usize = 512;
 const LINE: usize = 32;
+/// Longest word for whose a line is, in a history that is told as a text: `[Tool result]: `.
+const WHOSE: usize = 40;
 
 /// All sessions of a proxy.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ struct Session {
     calls: HashSet<Print>,
     /// Lines that the model said, the newest last.
     lines: VecDeque<Print>,
+    /// Lines that tools gave it, the newest last.
+    given: VecDeque<Print>,
     seen: HashSet<Print>,
     instead: HashMap<Print, String>,
     instead_bytes: usize,
@@ -122,6 +129,7 @@ impl Sessions {
         let changed = !asked.system.is_empty() && session.system != Some(system);
         session.system = Some(system);
         let mut unseen = Vec::new();
+        let mut given = Vec::new();
         for (message, said) in asked.messages.iter().enumerate() {
             if said.role == Role::Assistant && !said.pieces.iter().any(is_result) {
                 continue;
@@ -136,6 +144,9 @@ impl Sessions {
                     let print = piece.print();
                     if !session.seen.contains(&print) {
                         unseen.push((message, place, print));
+                        if is_result(piece) && given.len() < LINES {
+                            given.extend(lines(&piece.text).take(LINES));
+                        }
                     }
                 }
             }
@@ -150,6 +161,7 @@ impl Sessions {
             instead: session.instead.clone(),
         };
         self.note(key, asked, prefixes, hint);
+        self.known_by(key, given.into_iter(), |session| &mut session.given);
         self.forget();
         found
     }
@@ -190,24 +202,45 @@ impl Sessions {
         self.all.contains_key(&only).then_some(only)
     }
 
-    /// The session whose model said what is now told to one: a summary, or a task for a helper.
+    /// The session whose model said what is now told to one, or whose tools did: a summary, a task for a
+    /// helper, or the whole history as a text, to be summed up.
     fn by_lines(&self, asked: &Asked<'_>) -> Option<u64> {
         let said = asked.messages.iter().filter(|said| said.role == Role::User);
         let texts = said.flat_map(|said| &said.pieces).filter(|piece| piece.what == What::Text);
-        let lines = texts.flat_map(|piece| lines(&piece.text)).take(SEEN);
+        let lines = texts.flat_map(|piece| lines_of_anyone(&piece.text)).take(SEEN);
         let key = lines.filter_map(|line| self.by_line.get(&line).copied()).next()?;
         self.all.contains_key(&key).then_some(key)
     }
 
     /// Remembers what the model said in a session.
     pub(crate) fn spoke(&mut self, key: u64, spoken: &str) {
+        self.known_by(key, lines(spoken), |session| &mut session.lines);
+    }
+
+    /// Remembers a call that the model made in a session, before a client can repeat it.
+    pub(crate) fn called(&mut self, key: u64, id: &str) {
+        let Some(session) = self.all.get_mut(&key).filter(|_| id.len() >= CALL) else { return };
+        let call = print(id.as_bytes());
+        if session.calls.len() < SEEN && session.calls.insert(call) {
+            self.by_call.insert(call, key);
+        }
+    }
+
+    /// Remembers lines of a session among those of one kind.
+    fn known_by(
+        &mut self,
+        key: u64,
+        lines: impl Iterator<Item = Print>,
+        kind: impl Fn(&mut Session) -> &mut VecDeque<Print>,
+    ) {
         let Some(session) = self.all.get_mut(&key) else { return };
-        for line in lines(spoken) {
+        let known = kind(session);
+        for line in lines {
             if self.by_line.insert(line, key) != Some(key) {
-                session.lines.push_back(line);
+                known.push_back(line);
             }
-            if session.lines.len() > LINES
-                && let Some(old) = session.lines.pop_front()
+            if known.len() > LINES
+                && let Some(old) = known.pop_front()
                 && self.by_line.get(&old) == Some(&key)
             {
                 self.by_line.remove(&old);
@@ -287,7 +320,7 @@ impl Sessions {
                     self.by_call.remove(&call);
                 }
             }
-            for line in session.lines {
+            for line in session.lines.into_iter().chain(session.given) {
                 if self.by_line.get(&line) == Some(&key) {
                     self.by_line.remove(&line);
                 }
@@ -314,7 +347,7 @@ fn is_result(piece: &Piece<'_>) -> bool {
 fn calls<'a>(asked: &'a Asked<'_>) -> impl Iterator<Item = Print> + 'a {
     asked.messages.iter().flat_map(|said| &said.pieces).filter_map(|piece| match &piece.what {
         // Some wires have no ids but names, which every session knows.
-        What::Call { id } if *id != piece.text && id.len() >= 8 => Some(print(id.as_bytes())),
+        What::Call { id } if *id != piece.text && id.len() >= CALL => Some(print(id.as_bytes())),
         _ => None,
     })
 }
@@ -323,6 +356,16 @@ fn calls<'a>(asked: &'a Asked<'_>) -> impl Iterator<Item = Print> + 'a {
 fn lines(text: &str) -> impl Iterator<Item = Print> + '_ {
     let lines = text.lines().map(str::trim).filter(|line| line.len() >= LINE);
     lines.map(|line| print(line.as_bytes()))
+}
+
+/// The same, and each once more without the word in front that says whose it is.
+fn lines_of_anyone(text: &str) -> impl Iterator<Item = Print> + '_ {
+    let whole = text.lines().map(str::trim).filter(|line| line.len() >= LINE);
+    whole.flat_map(|line| {
+        let rest = line.split_once(": ").filter(|(whose, _)| whose.len() < WHOSE);
+        let rest = rest.map(|(_, rest)| rest.trim()).filter(|rest| rest.len() >= LINE);
+        [Some(line), rest].into_iter().flatten().map(|line| print(line.as_bytes()))
+    })
 }
 
 fn print(bytes: &[u8]) -> Print {
@@ -426,6 +469,41 @@ mod tests {
             sessions.spoke(one.key, &line);
         }
         assert!(sessions.by_line.len() <= LINES);
+    }
+
+    #[test]
+    fn a_history_that_is_told_as_a_text_follows_from_the_session_that_it_is_of() {
+        let mut sessions = Sessions::new([1; 16]);
+        let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"toolu_0123456789","name":"b","input":{}}]}"#;
+        let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_0123456789","content":"Berth nine was read from the register of the harbour.\nShort."}]}"#;
+        let one = find(&mut sessions, &format!("{HELLO},{call},{result}"));
+        let text =
+            "Sum this up.\\n[Tool result]: Berth nine was read from the register of the harbour.";
+        let asked = format!(r#"{{"role":"user","content":"{text}"}}"#);
+        let sum = find(&mut sessions, &asked);
+        assert_eq!((sum.new, sum.parent.as_deref()), (true, Some(one.name.as_str())));
+        // And what goes on from the summary follows from that.
+        sessions.spoke(sum.key(), "In short, berth nine stands in the register.");
+        let text = r#"{"role":"user","content":"In short, berth nine stands in the register."}"#;
+        assert_eq!(find(&mut sessions, text).parent, Some(sum.name));
+        for number in 0..2_000 {
+            let result = result.replace("Berth", &format!("Berth number {number}"));
+            find(&mut sessions, &format!("{HELLO},{call},{result}"));
+        }
+        assert!(sessions.by_line.len() <= 2 * LINES);
+    }
+
+    #[test]
+    fn a_call_of_the_reply_ties_what_follows_to_its_session() {
+        let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"toolu_0123456789","name":"b","input":{}}]}"#;
+        let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_0123456789","content":"x"}]}"#;
+        let moving = r#"{"role":"user","content":"where I am"}"#;
+        let mut sessions = Sessions::new([1; 16]);
+        let one = find(&mut sessions, &format!("{HELLO},{moving}"));
+        sessions.called(one.key(), "toolu_0123456789");
+        // What stood last stands last again.
+        let two = find(&mut sessions, &format!("{HELLO},{call},{result},{moving}"));
+        assert_eq!((two.new, two.name), (false, one.name));
     }
 
     #[test]
