@@ -447,7 +447,8 @@ fn rollback_status(
     found.sort_by_key(|notice| std::cmp::Reverse(notice.index));
     for notice in found {
         let next = notice.suggestion.map(|text| format!(" Next: {text}.")).unwrap_or_default();
-        status.agent_messages.push(format!("{}: {}.{next}", notice.severity, notice.message));
+        let said = notice.message.trim_end_matches('.');
+        status.agent_messages.push(format!("{}: {said}.{next}", notice.severity));
     }
     Ok(status)
 }

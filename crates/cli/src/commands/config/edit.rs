@@ -23,6 +23,12 @@ strict_policy = false
 disable_policy = false
 disable_suffix = false
 
+# Hosts, for hooks, `wardkeep run` and `wardkeep egress` alike. Where there is a list of allowed ones, every
+# other host is denied; blocked ones are denied whatever else is said.
+# [egress]
+# allowed_domains = [\"github.com\", \"docs.rs\"]
+# blocked_domains = [\"example.net\"]
+
 # Rules of your own, beside those of `wardkeep scan --rules`:
 # [[detect.rule]]
 # id = \"own.project-x\"
