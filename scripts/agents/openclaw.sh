@@ -6,8 +6,6 @@ agent_packages=("openclaw@$agent_version")
 SLOW_LIMIT=180
 # At its first start it makes AGENTS.md and its like in the workspace, which nothing inside `wardkeep run` may.
 first_outside=1
-# It takes no `/compact` by --message; `openclaw sessions compact` asks a gateway, which is not run here.
-proxied[compaction]='not reached'
 
 agent_configure() {
     export OPENCLAW_DISABLE_UPDATE_CHECK=1
@@ -40,4 +38,24 @@ END
 
 agent_command() {
     words=("$BIN/openclaw" agent --local --session-id one --message 'Do what is to be done.' --timeout 200)
+    # What is to be shortened there has to be said there.
+    if [[ -n ${gateway-} ]]; then words=("$BIN/openclaw" agent --agent main --message 'Do what is to be done.'); fi
+}
+
+# It takes no `/compact` by --message: its gateway does it, on loopback only. The namespace ends it.
+agent_tighten() {
+    export OPENCLAW_GATEWAY_TOKEN=none
+    "$BIN/openclaw" gateway run --bind loopback --port 18789 </dev/null >"$HOME/gateway.log" 2>&1 &
+    gateway=$!
+    for _ in {1..600}; do
+        if (exec 3<>/dev/tcp/127.0.0.1/18789) 2>/dev/null; then return; fi
+        sleep 0.2
+    done
+    printf 'the gateway did not start\n'
+    exit 1
+}
+
+agent_again() {
+    words=("$BASH" -c '"$0" sessions compact agent:main:main --json &&
+        "$0" agent --agent main --message "Go on."' "$BIN/openclaw")
 }

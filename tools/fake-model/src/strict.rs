@@ -339,10 +339,9 @@ fn gemini(body: &Map<String, Value>) -> Checked {
         if !matches!(role, "user" | "model") {
             return at("please use a valid role: user, model");
         }
-        // Words of the user behind their tool results are taken, as Gemini CLI itself sends them.
-        if role == role_before && role == "model" {
-            return at("please ensure that multiturn requests alternate between user and model");
-        }
+        // Neighbours of one role are taken, as Gemini CLI itself sends them: words of the user behind their tool
+        // results, and two turns of the model when it has a summary checked. A call has to follow the user.
+        let again = role == role_before;
         role_before = role;
         let Value::Array(parts) = &content["parts"] else { return at("parts: must be a list") };
         if parts.is_empty() {
@@ -358,8 +357,8 @@ fn gemini(body: &Map<String, Value>) -> Checked {
                 return at("required oneof field 'data' must have one initialized field");
             }
             let id = part.get("functionResponse").and_then(|response| response["id"].as_str());
-            let again = id.is_some_and(|id| !ids.insert(id));
-            given += usize::from(part.contains_key("functionResponse") && !again);
+            let twice = id.is_some_and(|id| !ids.insert(id));
+            given += usize::from(part.contains_key("functionResponse") && !twice);
             asked += usize::from(part.contains_key("functionCall"));
             if let Some(response) = part.get("functionResponse")
                 && !response["response"].is_object()
@@ -374,6 +373,15 @@ fn gemini(body: &Map<String, Value>) -> Checked {
         }
         if role == "user" && asked > 0 {
             return at("function calls belong to the model");
+        }
+        if role == "model" && asked > 0 && (again || number == 0) {
+            return at(
+                "please ensure that function call turn comes immediately after a user turn or after a function response turn",
+            );
+        }
+        // Nothing may come between a call and its response.
+        if role == "model" && again && calls > 0 {
+            return at("function calls must be followed by their responses");
         }
         calls = asked;
     }
@@ -444,5 +452,12 @@ mod tests {
         assert!(ask(json!([user, call, user, {"role": "user", "parts": [given]}])).is_err());
         assert!(ask(json!([user, call, call])).is_err());
         assert!(ask(json!([user, call])).is_err());
+        let said = json!({"role": "model", "parts": [{"text": "so"}]});
+        let results = json!({"role": "user", "parts": [given]});
+        ask(json!([user, said, said, user])).unwrap();
+        assert!(ask(json!([user, said, call, results])).is_err());
+        assert!(ask(json!([user, call, said, results])).is_err());
+        assert!(ask(json!([user, call, said, user])).is_err());
+        assert!(ask(json!([call, results])).is_err());
     }
 }
