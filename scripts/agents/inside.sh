@@ -111,6 +111,7 @@ session() {
     agent_command
     if [[ $CASE == confined ]]; then
         printf '%s\n' "$SECRET" >"$FOLDER/secret.txt"
+        printf '%s\necho %s\n' "$PLANTED" "$RAN" >"$SCRIPT"
         # As for a user who has worked with it before.
         mkdir -p "$HOME"/.local/{share,state}/opencode "$HOME/.config/opencode"
         touch "$HOME/.config/opencode/.gitignore"
@@ -122,6 +123,10 @@ session() {
     # Only the agent, and at once: a hook that is ended along with it would be another case.
     timeout --foreground --signal=KILL "$LIMIT" "${words[@]}" </dev/null >"$FOLDER/stdout" 2>"$FOLDER/stderr" || status=$?
     printf 'the agent ended with status %d\n' "$status"
+    if [[ $CASE == confined ]]; then
+        wardkeep log --json --limit 1000 >"$FOLDER/journal" || true
+        wardkeep evidence verify || true
+    fi
 }
 
 if [[ -z ${AS_USER-} ]]; then surround "$@"; fi
