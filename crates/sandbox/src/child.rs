@@ -27,7 +27,7 @@ use crate::view::{Guarded, Plan};
 pub(crate) use aside::LARGEST_COPY;
 pub(crate) use found::tell_found;
 pub(crate) use init::{
-    ANSWERED, ASKED, ENDED, GO, LISTENER, MADE, MODELS, REFUSED, SIGNAL, STUCK, TERMINAL,
+    ANSWERED, ASKED, ENDED, GO, LISTENER, MADE, MODELS, REFUSED, SIGNAL, STUCK, TERMINAL, WITHDRAWN,
 };
 
 /// All that the confined side needs, made before the fork.

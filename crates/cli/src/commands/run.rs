@@ -98,8 +98,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=URL", value_parser = super::proxy::upstream, requires = "with_proxy")]
     upstream: Vec<Upstream>,
     /// Ask about hosts that no rule names, and about protected names that are not there yet and that the
-    /// program wants to make (`.github/workflows/ci.yml`): on the terminal, or where the program has that for
-    /// its input, by `wardkeep approvals` in another one; it waits up to five minutes for the answer
+    /// program wants to make (`.github/workflows/ci.yml`): by `wardkeep approvals` in another terminal, or on
+    /// this one where the program neither reads from it nor writes to it; it waits up to five minutes for the answer
     #[arg(long)]
     ask: bool,
     /// Start it although this layer cannot be had: namespaces, proc, landlock, seccomp or names
@@ -185,7 +185,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let (net, learns, asks) = (args.net, args.learn, args.ask);
     let looked_into = args.inspect.clone();
     let upstreams = args.with_proxy.then(|| args.upstream.clone());
-    if asks && std::io::stdin().is_terminal() {
+    if asks && asking::has_terminal() {
         context.ui.note(
             "the program has this terminal: answer in another one (`wardkeep approvals`, then `wardkeep \
              approvals approve CODE`), or on the page of `wardkeep serve`",

@@ -70,6 +70,8 @@ pub enum EgressBody {
         who: WhoBody,
         /// The name, absolute.
         path: String,
+        /// Whether it is a folder.
+        folder: bool,
         /// What is called, and what speaks against it.
         why: String,
     },
@@ -145,7 +147,9 @@ impl Monitor {
             }
             EgressBody::Screen { url, method, .. } => Ok(self.screen(&who, url, method)),
             EgressBody::Ask { url, .. } => Ok(self.ask_owner(&who, url)?),
-            EgressBody::Name { path, why, .. } => Ok(self.ask_name(&who, path, why)?),
+            EgressBody::Name { path, folder, why, .. } => {
+                Ok(self.ask_name(&who, path, *folder, why)?)
+            }
             EgressBody::Outcome { request, .. } => {
                 let request = request
                     .as_ref()
@@ -210,13 +214,18 @@ impl Monitor {
     }
 
     /// Asks the owner about a name, unless the owner has answered.
-    fn ask_name(&self, who: &Who<'_>, path: &str, why: &str) -> Result<EgressAnswer> {
+    fn ask_name(&self, who: &Who<'_>, path: &str, folder: bool, why: &str) -> Result<EgressAnswer> {
         let action = Action::new(who.principal, Surface::ControlPlane, Act::Change, path);
         let mut crossing = Crossing::new(who, RecordType::ControlPlaneChangeRequest, action);
+        let what = match folder {
+            true => "this folder (allowed for the session, what is in it is allowed as well)",
+            false => "this file",
+        };
         let reason = format!(
-            "a confined program wants to make this file, and waits for your answer: {}",
+            "a confined program wants to make {what}, and waits for your answer: {}",
             shortened(why)
         );
+        crossing.how = if folder { "a folder".to_owned() } else { String::new() };
         crossing.asks = Some(("sandbox-ask-name".to_owned(), reason));
         Ok(answer(self.cross(crossing)?))
     }

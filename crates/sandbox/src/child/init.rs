@@ -39,6 +39,8 @@ pub(crate) const MODELS: u8 = 9;
 pub(crate) const REFUSED: u8 = 5;
 /// The owner is asked about a name; the number of the question is behind it, and what it is about.
 pub(crate) const ASKED: u8 = 10;
+/// Nobody waits for the answer to a question any more; its number is behind it.
+pub(crate) const WITHDRAWN: u8 = 12;
 /// An answer; the number of the question is behind it, and one of [`Answer`].
 pub(crate) const ANSWERED: u8 = 11;
 /// A repository has come into being; its path is behind it, and what it would execute.
@@ -182,6 +184,7 @@ fn with_questions(supervisor: Supervisor, life: &OwnedFd) -> Supervisor {
     let Ok(life) = life.try_clone() else { return supervisor };
     supervisor.that_asks(move |number, refusal| {
         let mut text = number.to_ne_bytes().to_vec();
+        let Some(refusal) = refusal else { return is_said(life.as_fd(), WITHDRAWN, &text) };
         text.extend(denial_of(refusal).to_bytes());
         text.len() <= LONGEST
             && refusal.path.to_str().is_some()

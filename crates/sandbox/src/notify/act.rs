@@ -190,6 +190,7 @@ impl Supervisor {
             let above = path[..end.max(1)].to_vec();
             let source = Place { parent, path: above, name, slash: false, is_proc: false };
             self.check_source(&source, FileType::from_raw_mode(found.st_mode))?;
+            self.check_linked(&source)?;
         }
         let place = self.place(caller, to.0, to.1)?.named(Errno::EXIST)?;
         Self::is_taken(&place)?;
@@ -267,6 +268,12 @@ impl Supervisor {
         let path = target.full();
         if self.names.is_free(&path) {
             return Ok(None);
+        }
+        // By another name it could be written to later.
+        let found = statat(&source.parent, &source.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if found.st_nlink > 1 && self.is_granted(&path) {
+            let rule = "the name is protected, and the file has another one".to_owned();
+            return Err(Stop::Refused(path_buf(&path), rule));
         }
         let name = target.name.as_bytes();
         let is_settings = ["config", "config.worktree"]

@@ -40,6 +40,20 @@ pub(super) fn is_repository(folder: impl AsFd) -> bool {
     would_be(folder, b"")
 }
 
+/// Whether git obeys a file because the directory that it is in, or that is above, is a repository.
+pub(super) fn is_obeyed(place: &Place) -> Result<bool, Stop> {
+    let name = place.name.as_bytes();
+    if SETTINGS.iter().chain(&["commondir"]).any(|one| is(name, one)) {
+        return Ok(is_repository(&place.parent));
+    }
+    let above = place.path.rsplit(|byte| *byte == b'/').find(|part| !part.is_empty());
+    if !above.is_some_and(|above| is(above, "hooks")) {
+        return Ok(false);
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(is_repository(openat(&place.parent, c"..", flags, Mode::empty())?))
+}
+
 impl Supervisor {
     /// Whether a name may come into being by what its directory is, or becomes by it. It may become a
     /// repository only if it came into being in this run, and then executes nothing.

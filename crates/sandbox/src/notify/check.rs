@@ -161,11 +161,11 @@ impl Supervisor {
         if !matches!(deed, Deed::Write | Deed::File | Deed::Directory) {
             return refuse(protected);
         }
-        let path = path_buf(path);
-        if self.is_allowed(&path) && self.grant(path.clone()) {
+        let (path, folder) = (path_buf(path), deed == Deed::Directory);
+        if self.is_allowed(&path, folder) && self.grant(path.clone()) {
             return Ok(());
         }
-        Err(Stop::Guarded(path, protected))
+        Err(Stop::Guarded(path, protected, folder))
     }
 
     /// Whether what is there may get another name, or one more, or go.
@@ -209,6 +209,32 @@ impl Supervisor {
         }
         let named = rule(&parts[hit.at..(hit.at + hit.parts).min(parts.len())]);
         refuse(format!("{named} and stays where it is"))
+    }
+
+    /// Whether what is there may get one more name. What is protected, or git obeys, may not, even if it came into
+    /// being in this run: by the other name it could be written to in the next one.
+    pub(super) fn check_linked(&mut self, place: &Place) -> Result<(), Stop> {
+        let path = place.full();
+        if self.names.is_free(&path) {
+            return Ok(());
+        }
+        let refuse = |rule: String| Err(Stop::Refused(path_buf(&path), rule));
+        let counted = self.names.counted(&path);
+        let parts = counted.parts();
+        let (part, at) = git::part(parts);
+        if !matches!(part, Part::Outside | Part::Inside) || super::bare::is_obeyed(place)? {
+            return refuse("git's hooks and settings have one name".into());
+        }
+        let Some(hit) = self.names.find(&counted) else { return Ok(()) };
+        let is_gits = part != Part::Outside && hit.at >= at;
+        if is_gits
+            || counted.is_package(hit.at)
+            || is_harmless(hit, &counted, Some(place.parent.as_fd()))
+        {
+            return Ok(());
+        }
+        let named = rule(&parts[hit.at..(hit.at + hit.parts).min(parts.len())]);
+        refuse(format!("{named} and has one name"))
     }
 
     /// Whether a directory may get this name, by what it holds.

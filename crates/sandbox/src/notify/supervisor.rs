@@ -29,10 +29,13 @@ const MOST_GRANTED: usize = 1 << 16;
 const MOST_LISTED: usize = 256;
 /// Callers that may wait for someone to read from their pipes.
 const MOST_WAITING: usize = 256;
-/// Callers that may wait for the owner's word.
+/// Callers that may wait for the owner's word, and questions of one run.
 const MOST_ASKING: usize = 64;
+const MOST_QUESTIONS: u32 = 200;
 /// How often it is looked whether someone does.
 const AGAIN: Duration = Duration::from_millis(5);
+/// How often it is looked whether those who wait for the owner's word are still there.
+const GONE: Duration = Duration::from_millis(500);
 
 /// Why a call is not carried out.
 #[derive(Debug)]
@@ -43,8 +46,8 @@ pub(super) enum Stop {
     Error(Errno),
     /// A name that must not come into being, and what speaks against it.
     Refused(PathBuf, String),
-    /// The same, but for the owner's word.
-    Guarded(PathBuf, String),
+    /// The same, but for the owner's word; and whether it is a folder that is made.
+    Guarded(PathBuf, String, bool),
     /// A call that nobody may make.
     Denied(&'static str),
 }
@@ -94,12 +97,15 @@ struct Asking {
     call: Call,
     path: PathBuf,
     rule: String,
+    folder: bool,
+    /// Names that the owner has let this call through with already.
+    once: Vec<PathBuf>,
     /// The question that it waits for the answer of.
     number: u32,
 }
 
-/// Puts a question; `false` where it cannot be put.
-type Put = Box<dyn FnMut(u32, &Refusal) -> bool + Send>;
+/// Puts a question; `false` where it cannot be put. Without a refusal: nobody waits for its answer any more.
+type Put = Box<dyn FnMut(u32, Option<&Refusal>) -> bool + Send>;
 
 /// Carries out the calls of the confined side. It acts one call at a time, so that what was looked at is
 /// what is done.
@@ -125,9 +131,10 @@ pub struct Supervisor {
     asking: Vec<Asking>,
     /// Questions that were put.
     questions: u32,
-    /// Names that the owner lets through, and the one for which that holds this time only.
-    allowed: BTreeSet<PathBuf>,
-    once: Option<PathBuf>,
+    /// Names that the owner lets through, and whether as folders; and those for which that holds for the call
+    /// that is carried out.
+    allowed: BTreeMap<PathBuf, bool>,
+    once: Vec<PathBuf>,
     /// Whether calls that only look for something are told, too.
     pub(super) learns: bool,
     pulse: Arc<Pulse>,
@@ -177,8 +184,8 @@ impl Supervisor {
             put: None,
             asking: Vec::new(),
             questions: 0,
-            allowed: BTreeSet::new(),
-            once: None,
+            allowed: BTreeMap::new(),
+            once: Vec::new(),
             learns: false,
             pulse: Arc::new(Pulse::new()),
             waiting: Vec::new(),
@@ -202,9 +209,13 @@ impl Supervisor {
     }
 
     /// Asks about protected names that are not there yet, by `put`, which gets a number for the answer
-    /// ([`Self::answered`]); the caller waits meanwhile, and nobody else.
+    /// ([`Self::answered`]); the caller waits meanwhile, and nobody else. The same number without a refusal says
+    /// that it waits no longer.
     #[must_use]
-    pub fn that_asks(mut self, put: impl FnMut(u32, &Refusal) -> bool + Send + 'static) -> Self {
+    pub fn that_asks(
+        mut self,
+        put: impl FnMut(u32, Option<&Refusal>) -> bool + Send + 'static,
+    ) -> Self {
         self.put = Some(Box::new(put));
         self
     }
@@ -215,8 +226,8 @@ impl Supervisor {
         let (asked, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|one| one.number == number);
         self.asking = others;
-        let mut once = answer == Answer::Once;
-        for Asking { call, path, rule, .. } in asked {
+        let mut first = answer == Answer::Once;
+        for Asking { call, path, rule, folder, once, .. } in asked {
             if !abi::is_valid(self.listener.as_fd(), call.id) {
                 continue;
             }
@@ -226,36 +237,45 @@ impl Supervisor {
                     continue;
                 }
                 Answer::Session if self.allowed.len() < MOST_GRANTED => {
-                    self.allowed.insert(path);
+                    self.allowed.insert(path, folder);
                 }
                 Answer::Session => {}
-                Answer::Once => self.once = std::mem::take(&mut once).then_some(path),
+                Answer::Once => {
+                    self.once = once;
+                    self.once.extend(std::mem::take(&mut first).then_some(path));
+                }
             }
             let done = self.carried_out(&call);
-            self.once = None;
             self.conclude(&call, done);
+            self.once.clear();
         }
     }
 
-    /// Whether the owner lets a name through.
-    pub(super) fn is_allowed(&self, path: &Path) -> bool {
-        self.once.as_deref() == Some(path)
-            || !self.allowed.is_empty() && path.ancestors().any(|one| self.allowed.contains(one))
+    /// Whether the owner lets a name through, as a folder or as a file; with a folder, also what is in it.
+    pub(super) fn is_allowed(&self, path: &Path, folder: bool) -> bool {
+        if self.once.iter().any(|one| one == path) || self.allowed.get(path) == Some(&folder) {
+            return true;
+        }
+        let mut above = path.ancestors().skip(1);
+        !self.allowed.is_empty() && above.any(|one| self.allowed.get(one) == Some(&true))
     }
 
     /// Has a caller wait for the owner's word; gives the call back where nobody can be asked.
-    fn ask(&mut self, call: &Call, path: PathBuf, rule: String) -> Result<(), Stop> {
+    fn ask(&mut self, call: &Call, path: PathBuf, rule: String, folder: bool) -> Result<(), Stop> {
         let refused = |path, rule| Err(Stop::Refused(path, rule));
-        if self.asking.len() >= MOST_ASKING {
+        // What was there before is held by a mount as well, which no word lifts.
+        let is_old = path.symlink_metadata().is_ok() && !self.is_granted(bytes(&path));
+        if is_old || self.asking.len() >= MOST_ASKING {
             return refused(path, rule);
         }
-        let same = self.asking.iter().find(|one| one.path == path);
+        let same = self.asking.iter().find(|one| one.path == path && one.folder == folder);
         let number = match same.map(|one| one.number) {
             Some(number) => number,
             None => {
                 let comm = self.caller(call).comm();
-                let Some(put) = &mut self.put else { return refused(path, rule) };
-                self.questions = self.questions.wrapping_add(1);
+                let put = self.put.as_mut().filter(|_| self.questions < MOST_QUESTIONS);
+                let Some(put) = put else { return refused(path, rule) };
+                self.questions += 1;
                 let refusal = Refusal {
                     kind: DenialKind::Name,
                     call: abi::name(call.number),
@@ -264,14 +284,33 @@ impl Supervisor {
                     pid: call.pid,
                     comm,
                 };
-                if !put(self.questions, &refusal) {
+                if !put(self.questions, Some(&refusal)) {
                     return refused(path, rule);
                 }
                 self.questions
             }
         };
-        self.asking.push(Asking { call: *call, path, rule, number });
+        let once = self.once.clone();
+        self.asking.push(Asking { call: *call, path, rule, folder, once, number });
         Ok(())
+    }
+
+    /// Forgets callers that have gone; where nobody waits for an answer any more, that is told.
+    fn forget_gone(&mut self) {
+        if self.asking.is_empty() {
+            return;
+        }
+        let all = std::mem::take(&mut self.asking);
+        let listener = self.listener.as_fd();
+        let (left, gone): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|one| abi::is_valid(listener, one.call.id));
+        self.asking = left;
+        for one in gone {
+            let waits = self.asking.iter().any(|other| other.number == one.number);
+            if let Some(put) = self.put.as_mut().filter(|_| !waits) {
+                put(one.number, None);
+            }
+        }
     }
 
     /// Tells another thread whether it is stuck in a call.
@@ -298,8 +337,13 @@ impl Supervisor {
         }
         abi::wake_at_once(self.listener.as_fd());
         let again = Timespec::try_from(AGAIN).ok();
+        let gone = Timespec::try_from(GONE).ok();
         loop {
-            let timeout = if self.waiting.is_empty() { None } else { again.as_ref() };
+            let timeout = match (self.waiting.is_empty(), self.asking.is_empty()) {
+                (true, true) => None,
+                (true, false) => gone.as_ref(),
+                (false, _) => again.as_ref(),
+            };
             let (mut told, mut ended) = (PollFlags::empty(), PollFlags::empty());
             {
                 let mut polled = vec![PollFd::new(&*self.listener, PollFlags::IN)];
@@ -312,6 +356,7 @@ impl Supervisor {
                 ended = polled.get(1).map_or(ended, PollFd::revents);
             }
             self.look_at_pipes();
+            self.forget_gone();
             if told.contains(PollFlags::IN) {
                 match abi::receive(self.listener.as_fd()) {
                     Ok(call) => self.handle(&call),
@@ -332,9 +377,7 @@ impl Supervisor {
 
     fn handle(&mut self, call: &Call) {
         self.summary.calls += 1;
-        // Those that have gone need no answer any more.
-        let listener = Arc::clone(&self.listener);
-        self.asking.retain(|one| abi::is_valid(listener.as_fd(), one.call.id));
+        self.forget_gone();
         let done = self.carried_out(call);
         self.conclude(call, done);
     }
@@ -348,7 +391,7 @@ impl Supervisor {
 
     fn conclude(&mut self, call: &Call, done: Result<Done, Stop>) {
         let done = match done {
-            Err(Stop::Guarded(path, rule)) => match self.ask(call, path, rule) {
+            Err(Stop::Guarded(path, rule, folder)) => match self.ask(call, path, rule, folder) {
                 Ok(()) => return,
                 Err(stop) => Err(stop),
             },
@@ -373,7 +416,7 @@ impl Supervisor {
             Ok(Done::Later(_)) => abi::answer(listener, call.id, Err(libc::EAGAIN)),
             Err(Stop::Gone) => Ok(()),
             Err(Stop::Error(error)) => abi::answer(listener, call.id, Err(error.raw_os_error())),
-            Err(Stop::Refused(path, rule) | Stop::Guarded(path, rule)) => {
+            Err(Stop::Refused(path, rule) | Stop::Guarded(path, rule, _)) => {
                 self.summary.refused += 1;
                 self.tell(call, DenialKind::Name, abi::name(call.number), path, rule);
                 abi::answer(self.listener.as_fd(), call.id, Err(libc::EACCES))

@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -36,6 +38,8 @@ pub struct Running {
     until: Option<Instant>,
     applied: Applied,
     denials: Vec<Denial>,
+    /// Questions that were put, and what tells that one was taken back.
+    questions: Vec<(u32, Arc<AtomicBool>)>,
     repositories: Vec<(String, String)>,
     left: Left,
 }
@@ -54,11 +58,20 @@ impl std::fmt::Debug for Running {
 }
 
 /// A program waits because it wants to make a protected name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Question {
     number: u32,
     /// What it wants, and what speaks against it.
     pub denial: Denial,
+    withdrawn: Arc<AtomicBool>,
+}
+
+impl Question {
+    /// Whether nobody waits for the answer any more.
+    #[must_use]
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Relaxed)
+    }
 }
 
 /// Gives answers to questions, from any thread.
@@ -81,7 +94,8 @@ impl Answers {
 
 /// What the confined side has told.
 enum Told {
-    Asked(Question),
+    Asked(u32, Denial),
+    Withdrawn(u32),
     Status(i32, bool),
     Denied(Denial),
     Made(String, String),
@@ -110,6 +124,7 @@ impl Running {
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             applied,
             denials: Vec::new(),
+            questions: Vec::new(),
             repositories: Vec::new(),
             left,
         };
@@ -245,7 +260,16 @@ impl Running {
                 match self.told() {
                     Told::Status(status, alone) => return Ok((ended(status), alone)),
                     Told::Denied(denial) => self.note(&denial, tell),
-                    Told::Asked(question) => ask(question),
+                    Told::Asked(number, denial) => {
+                        let withdrawn = Arc::new(AtomicBool::new(false));
+                        self.questions.push((number, Arc::clone(&withdrawn)));
+                        ask(Question { number, denial, withdrawn });
+                    }
+                    Told::Withdrawn(number) => {
+                        let known = self.questions.iter().find(|(known, _)| *known == number);
+                        known.iter().for_each(|(_, flag)| flag.store(true, Ordering::Relaxed));
+                        self.questions.retain(|(known, _)| *known != number);
+                    }
                     Told::Made(path, executes) => {
                         self.repositories.retain(|(known, _)| *known != path);
                         if self.repositories.len() < MOST {
@@ -319,15 +343,16 @@ impl Running {
                     }
                     child::STUCK => Told::Stuck,
                     child::REFUSED => Denial::from_bytes(rest).map_or(Told::Nothing, Told::Denied),
-                    child::ASKED => match rest.split_first_chunk() {
-                        Some((number, rest)) => {
-                            Denial::from_bytes(rest).map_or(Told::Nothing, |denial| {
-                                let number = u32::from_ne_bytes(*number);
-                                Told::Asked(Question { number, denial })
-                            })
-                        }
-                        None => Told::Nothing,
-                    },
+                    child::ASKED => {
+                        let asked = rest.split_first_chunk().and_then(|(number, rest)| {
+                            let denial = Denial::from_bytes(rest)?;
+                            Some(Told::Asked(u32::from_ne_bytes(*number), denial))
+                        });
+                        asked.unwrap_or(Told::Nothing)
+                    }
+                    child::WITHDRAWN => rest.first_chunk().map_or(Told::Nothing, |number| {
+                        Told::Withdrawn(u32::from_ne_bytes(*number))
+                    }),
                     child::MADE => {
                         let (path, executes) = text.split_once('\0').unwrap_or((&text, ""));
                         Told::Made(path.to_owned(), executes.to_owned())

@@ -118,3 +118,51 @@ ls -A"#;
     let (_, out, _) = run(&lab, ".envrc=session", script);
     assert!(lab.at("ws/.envrc").symlink_metadata().is_err(), "{out}");
 }
+
+#[test]
+fn a_yes_for_a_file_is_none_for_a_folder() {
+    let lab = Lab::new(users()[0]);
+    let script =
+        "echo a > .claude; rm .claude; mkdir -p .claude/commands; echo x > .claude/x.json; true";
+    let (_, out, questions) = run(&lab, ".claude=session", script);
+    // The folder is another question, and then what is in it is none.
+    assert_eq!(questions.len(), 2, "{out}");
+    let lab = Lab::new(users()[0]);
+    let (_, out, questions) = run(&lab, "nothing=once", script);
+    assert!(questions.len() == 2 && !lab.at("ws/.claude").exists(), "{out}");
+}
+
+#[test]
+fn one_more_name_does_not_outlast_the_word() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "echo good > .envrc; ln .envrc x; echo e > a; ln a b; mv a .mcp.json; true";
+        let (_, out, _) = run(&lab, ".envrc=once,.mcp.json=once", script);
+        assert!(lab.at("ws/.envrc").exists() && !lab.at("ws/x").exists(), "{out}");
+        assert!(!lab.at("ws/.mcp.json").exists(), "{out}");
+        // Nor does that of a new repository's own.
+        let script = "git init -q r; ln r/.git/config y; git init -q --bare z; ln z/config y
+            echo h > r/CLAUDE.md; ln r/CLAUDE.md y; ln r/.git/hooks/pre-commit.sample y; ls -A
+            echo o > r/o; ln r/o fine; ln $(find r/.git -name HEAD) head";
+        let (code, out) = lab.run(script);
+        assert!(code == 0 && lab.at("ws/fine").exists() && lab.at("ws/head").exists(), "{out}");
+        assert!(lab.at("ws/r/CLAUDE.md").exists() && !lab.at("ws/y").exists(), "{out}");
+    }
+}
+
+#[test]
+fn what_is_there_is_not_asked_about_and_two_names_are_asked_about_once_each() {
+    let lab = Lab::new(users()[0]);
+    std::fs::write(lab.at("ws/AGENTS.md"), "old").unwrap();
+    lab.give();
+    let (_, out, questions) = run(&lab, "AGENTS.md=session", "echo x > AGENTS.md; true");
+    assert!(questions.is_empty(), "{out}");
+    let script = "echo a > .envrc; echo b > .mcp.json; python3 - <<'E'
+import ctypes
+print('exchanged', ctypes.CDLL(None).renameat2(-100, b'.envrc', -100, b'.mcp.json', 2))
+E
+cat .envrc .mcp.json";
+    let (_, out, questions) = run(&lab, ".envrc=once,.mcp.json=once", script);
+    assert_eq!(questions.len(), 4, "{out}");
+    assert!(out.contains("exchanged 0\nb\na\n"), "{out}");
+}

@@ -51,12 +51,16 @@ impl Terminal {
         Ok(Arc::new(Self(Mutex::new((open()?, open()?)))))
     }
 
-    pub(crate) fn ask(&self, question: &Question) -> Reply {
+    /// Asks, unless nobody waits for the answer any more.
+    pub(crate) fn ask(&self, question: &Question, gone: &dyn Fn() -> bool) -> Reply {
         let mut terminal = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (from, to) = &mut *terminal;
         // What was typed before the question was no answer to it.
         let _ = tcflush(&*from, QueueSelector::IFlush);
-        ask(question, from, to, PATIENCE)
+        if gone() {
+            return Reply::No;
+        }
+        ask(question, from, to, PATIENCE, gone)
     }
 }
 
@@ -73,7 +77,7 @@ pub(crate) struct Question {
 
 /// Asks about hosts on the terminal of this process.
 pub(crate) fn on_terminal(terminal: Arc<Terminal>) -> Arc<dyn Ask> {
-    Arc::new(AskInThread::new(move |request: &Request| terminal.ask(&question(request))))
+    Arc::new(AskInThread::new(move |request: &Request| terminal.ask(&question(request), &|| false)))
 }
 
 /// Asks where approvals are answered: in another terminal (`wardkeep approvals`), on the owner's page.
@@ -89,17 +93,18 @@ pub(crate) struct Elsewhere {
 pub(crate) fn elsewhere(desk: Elsewhere) -> Arc<dyn Ask> {
     Arc::new(AskInThread::new(move |request: &Request| {
         let Some(target) = &request.target else { return Reply::No };
-        desk.ask(&EgressBody::Ask { who: desk.who.clone(), url: format!("https://{target}/") })
+        let url = format!("https://{target}/");
+        desk.ask(&EgressBody::Ask { who: desk.who.clone(), url }, &|| false)
     }))
 }
 
 impl Elsewhere {
-    /// Waits for an answer. Whatever goes wrong is a no.
-    pub(crate) fn ask(&self, asked: &EgressBody) -> Reply {
-        self.wait(asked, Instant::now() + ELSEWHERE).unwrap_or(Reply::No)
+    /// Waits for an answer, unless nobody else does any more. Whatever goes wrong is a no.
+    pub(crate) fn ask(&self, asked: &EgressBody, gone: &dyn Fn() -> bool) -> Reply {
+        self.wait(asked, Instant::now() + ELSEWHERE, gone).unwrap_or(Reply::No)
     }
 
-    fn wait(&self, asked: &EgressBody, until: Instant) -> Option<Reply> {
+    fn wait(&self, asked: &EgressBody, until: Instant, gone: &dyn Fn() -> bool) -> Option<Reply> {
         let ask = || -> Option<EgressAnswer> {
             Client::connect(&self.state, ANSWER).ok()?.call(EGRESS, asked).ok()?.read().ok()
         };
@@ -109,7 +114,7 @@ impl Elsewhere {
         }
         let record = RecordId::from_hex(answer.record.as_deref().filter(|_| answer.pending)?)?;
         let approvals = Approvals::open(&self.state, self.owner).ok()?;
-        while Instant::now() < until {
+        while Instant::now() < until && !gone() {
             std::thread::sleep(PAUSE);
             let now = self.clock.now();
             let (granted, standing) = approvals.in_force(now).ok()?;
@@ -150,6 +155,7 @@ fn ask<R: Read + AsFd, W: Write>(
     from: &mut R,
     to: &mut W,
     patience: Duration,
+    gone: &dyn Fn() -> bool,
 ) -> Reply {
     let Question { text, about, always } = question;
     let shown = format!(
@@ -158,7 +164,8 @@ fn ask<R: Read + AsFd, W: Write>(
     if to.write_all(shown.as_bytes()).and_then(|()| to.flush()).is_err() {
         return Reply::No;
     }
-    let (reply, said) = match line(from, Instant::now() + patience).as_deref().map(str::trim) {
+    let (reply, said) = match line(from, Instant::now() + patience, gone).as_deref().map(str::trim)
+    {
         Some("o" | "once") => (Reply::Once, "allowed once".to_owned()),
         Some("s" | "session") => (Reply::Session, "allowed until this ends".to_owned()),
         Some("a" | "always") => {
@@ -172,15 +179,15 @@ fn ask<R: Read + AsFd, W: Write>(
 }
 
 /// A line, if one comes in time.
-fn line<R: Read + AsFd>(from: &mut R, until: Instant) -> Option<String> {
+fn line<R: Read + AsFd>(from: &mut R, until: Instant, gone: &dyn Fn() -> bool) -> Option<String> {
     let mut text = Vec::new();
     loop {
-        let left = until.checked_duration_since(Instant::now())?;
-        let left = Timespec::try_from(left).ok()?;
+        let left = until.checked_duration_since(Instant::now()).filter(|_| !gone())?;
+        let left = Timespec::try_from(left.min(PAUSE)).ok()?;
         match poll(&mut [PollFd::new(&*from, PollFlags::IN)], Some(&left)) {
-            Err(Errno::INTR) => continue,
+            Err(Errno::INTR) | Ok(0) => continue,
             Ok(1..) => {}
-            _ => return None,
+            Err(_) => return None,
         }
         let mut byte = [0];
         if from.read(&mut byte).ok()? == 0 || text.len() > LONGEST {
@@ -215,7 +222,8 @@ mod tests {
             refused: None,
         };
         let mut shown = Vec::new();
-        let reply = ask(&question(&request), &mut from, &mut shown, Duration::from_millis(50));
+        let reply =
+            ask(&question(&request), &mut from, &mut shown, Duration::from_millis(50), &|| false);
         (reply, String::from_utf8(shown).unwrap())
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use wardkeep_gateway::egress::Reply;
 use wardkeep_monitor::monitor::{EgressBody, WhoBody};
-use wardkeep_sandbox::{Answer, Answers, Denial, Question};
+use wardkeep_sandbox::{Answer, Answers, Question};
 
 use super::super::egress::{ask, hex};
 use super::record::Record;
@@ -20,6 +20,13 @@ pub(super) enum Desk {
     Terminal(Arc<ask::Terminal>),
     /// Where approvals are answered: the program has the terminal.
     Elsewhere(ask::Elsewhere),
+}
+
+/// Whether the program has the terminal: it could paint over a question there.
+pub(super) fn has_terminal() -> bool {
+    std::io::stdin().is_terminal()
+        || std::io::stdout().is_terminal()
+        || std::io::stderr().is_terminal()
 }
 
 /// Who the run is to the monitor.
@@ -36,7 +43,7 @@ pub(super) fn who(context: &Context, workspace: &Path) -> Result<WhoBody, CliErr
 
 impl Desk {
     pub(super) fn open(context: &Context, state: &Path, who: &WhoBody) -> Result<Self, CliError> {
-        if !std::io::stdin().is_terminal() {
+        if !has_terminal() {
             return Ok(Self::Terminal(ask::Terminal::open()?));
         }
         let owner = context.monitor_config()?.owner;
@@ -44,27 +51,33 @@ impl Desk {
         Ok(Self::Elsewhere(ask::Elsewhere { state, owner, clock: context.clock(), who }))
     }
 
-    fn ask(&self, denial: &Denial) -> Reply {
+    fn ask(&self, question: &Question) -> Reply {
+        let denial = &question.denial;
+        let folder = denial.call.starts_with("mkdir");
+        let gone = || question.is_withdrawn();
         match self {
             Self::Terminal(terminal) => {
-                let (path, rule) = (harmless(&denial.path), harmless(&denial.rule));
-                let program = harmless(&denial.program);
-                terminal.ask(&ask::Question {
-                    text: match denial.call.starts_with("mkdir") {
-                        true => format!(
-                            "{program} wants to make the folder {path}; {rule}. For this session also what is in it."
-                        ),
-                        false => format!("{program} wants to make {path}; {rule}."),
-                    },
-                    about: path,
-                    always: "name it in `release` of a profile (`wardkeep config edit`)",
-                })
+                // In quotes, so that a name cannot go on as a sentence of ours.
+                let path = harmless(&format!("{:?}", denial.path));
+                let rule = harmless(&denial.rule);
+                let text = match folder {
+                    true => format!(
+                        "the program wants to make the folder {path}; {rule}. For this session also what is in it."
+                    ),
+                    false => format!("the program wants to make {path}; {rule}."),
+                };
+                let always = "name it in `release` of a profile (`wardkeep config edit`)";
+                terminal.ask(&ask::Question { text, about: path, always }, &gone)
             }
-            Self::Elsewhere(desk) => desk.ask(&EgressBody::Name {
-                who: desk.who.clone(),
-                path: denial.path.clone(),
-                why: format!("{} by {}; {}", denial.call, denial.program, denial.rule),
-            }),
+            Self::Elsewhere(desk) => {
+                let body = EgressBody::Name {
+                    who: desk.who.clone(),
+                    path: denial.path.clone(),
+                    folder,
+                    why: format!("{} by {:?}; {}", denial.call, denial.program, denial.rule),
+                };
+                desk.ask(&body, &gone)
+            }
         }
     }
 
@@ -86,8 +99,10 @@ pub(super) fn about_name(
 ) {
     let kept = (Arc::clone(&answers), question.clone());
     let work = move || {
-        let reply = desk.ask(&question.denial);
-        let written = record.answered(&question.denial, word(reply), desk.name());
+        let reply = desk.ask(&question);
+        let gone = reply == Reply::No && question.is_withdrawn();
+        let said = if gone { "gone" } else { word(reply) };
+        let written = record.answered(&question.denial, said, desk.name());
         let answer = match reply {
             _ if written.is_err() => Answer::No,
             Reply::Once => Answer::Once,
