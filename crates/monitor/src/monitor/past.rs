@@ -22,6 +22,8 @@ const KEPT: usize = 1 << 15;
 const NAMES: usize = 64;
 /// Earlier records that a write names as the source of what it left in the file.
 const SOURCES: usize = 8;
+/// Changes that may still be made which are remembered of one file.
+const PENDING: usize = 16;
 /// Words in a row that show that a text stayed.
 const STAYS: usize = 5;
 
@@ -59,6 +61,15 @@ pub(super) struct Past {
     pub(super) holds: Taint,
     /// Whether more was done to it than could be looked at.
     pub(super) unknown: bool,
+    /// Changes that were allowed and not made when that was looked at: they may still be. The newest last.
+    pending: Vec<Pending>,
+}
+
+/// A change that may still be made.
+#[derive(Debug, Clone)]
+struct Pending {
+    record: RecordId,
+    holds: Taint,
 }
 
 /// What a write leaves of what was in the file.
@@ -100,13 +111,27 @@ impl Replaces {
     }
 
     /// As it stands in the record.
-    pub(super) fn value(&self, held: Option<[u8; 32]>) -> (&'static str, Value<'static>) {
+    pub(super) fn value(
+        &self,
+        held: Option<[u8; 32]>,
+        put: Option<[u8; 32]>,
+    ) -> (&'static str, Value<'static>) {
         let from = self.past.records.iter().take(NAMES);
         let mut value = Object::from([
             ("taint", taint(self.past.holds)),
             ("from", list(from.map(|record| Value::from(record.to_string())))),
             ("unknown", Value::from(self.past.unknown || self.past.records.len() > NAMES)),
         ]);
+        if !self.past.pending.is_empty() {
+            let pending = self.past.pending.iter().map(|one| {
+                let record = Value::from(one.record.to_string());
+                Value::from([("record", record), ("taint", taint(one.holds))])
+            });
+            value.push("pending", list(pending));
+        }
+        if let Some(put) = put {
+            value.push("put", Value::from(encode_hex(&put)));
+        }
         if let Some(held) = held {
             value.push("sha256", Value::from(encode_hex(&held)));
         }
@@ -117,19 +142,32 @@ impl Replaces {
 impl Replaced {
     fn of(content: &Object<'_>) -> Option<Self> {
         let replaces = content.get("replaces")?.as_object()?;
-        let hash = |object: &Object<'_>| {
-            let hash = object.get("sha256").and_then(Value::as_str);
+        let hash = |name: &str| {
+            let hash = replaces.get(name).and_then(Value::as_str);
             hash.and_then(BlobHash::from_hex).map(|hash| hash.0)
         };
+        let pending = match replaces.get("pending") {
+            Some(Value::Array(all)) => all.iter().filter_map(Pending::of).take(PENDING).collect(),
+            _ => Vec::new(),
+        };
         Some(Self {
-            held: hash(replaces),
-            put: content.get("content").and_then(Value::as_object).and_then(hash),
+            held: hash("sha256"),
+            put: hash("put"),
             past: Past {
                 records: strings(replaces, "from").filter_map(RecordId::from_hex).collect(),
                 holds: Taint::from_names(strings(replaces, "taint")),
                 unknown: !matches!(replaces.get("unknown"), Some(Value::Bool(false))),
+                pending,
             },
         })
+    }
+}
+
+impl Pending {
+    fn of(value: &Value<'_>) -> Option<Self> {
+        let value = value.as_object()?;
+        let record = value.get("record").and_then(Value::as_str).and_then(RecordId::from_hex)?;
+        Some(Self { record, holds: Taint::from_names(strings(value, "taint")) })
     }
 }
 
@@ -219,13 +257,27 @@ impl Monitor {
     fn add_made(&self, past: &mut Past, writer: &Writer, replaced: &Replaced, now: Option<&[u8]>) {
         let hash = now.map(sha256);
         let is = |other: Option<[u8; 32]>| hash.is_some() && hash == other;
+        let earlier = replaced.past.pending.iter().cloned();
         if is(replaced.held) && !is(replaced.put) {
-            return past.join(&replaced.past);
-        }
-        past.add(writer);
-        if !is(replaced.put) && !self.is_gone(replaced, now) {
             past.join(&replaced.past);
+            past.pending.extend(earlier);
+            past.pending.push(Pending { record: writer.record, holds: writer.holds });
+        } else {
+            past.add(writer);
+            if !is(replaced.put) {
+                if !self.is_gone(replaced, now) {
+                    past.join(&replaced.past);
+                }
+                // Somebody made another change than the last one: it may have been one of these.
+                for one in &replaced.past.pending {
+                    past.holds |= one.holds;
+                    past.come_from(std::iter::once(&one.record));
+                }
+            }
+            past.pending.extend(earlier);
         }
+        let over = past.pending.len().saturating_sub(PENDING);
+        past.pending.drain(..over);
     }
 
     /// Whether nothing is left of what a file held before a change. What cannot be read may be left.
@@ -243,7 +295,11 @@ impl Monitor {
     pub(super) fn matters(&self, replaces: &mut Replaces, session: &str, taint: Taint) -> bool {
         let here = |taint: Taint| !taint.without(Taint::CROSS_SESSION).is_empty();
         replaces.tainted = here(self.taint_of_past(&replaces.past, session));
-        replaces.tainted || here(taint)
+        // Those that bring nothing need not be known.
+        let pending = std::mem::take(&mut replaces.past.pending);
+        let brings = |one: &Pending| here(one.holds | self.taint_from(one.record, session));
+        replaces.past.pending = pending.into_iter().filter(brings).collect();
+        replaces.tainted || here(taint) || !replaces.past.pending.is_empty()
     }
 
     /// What a write of `text` leaves of a file that held `before`.
@@ -259,7 +315,7 @@ impl Monitor {
         if taint.is_empty() || before.is_some_and(|before| !stays(before, text)) {
             return Stays::default();
         }
-        let Past { mut records, holds, unknown } = past;
+        let Past { mut records, holds, unknown, .. } = past;
         records.truncate(SOURCES);
         Stays { taint, holds: if unknown { Taint::ALL } else { holds }, earlier: records }
     }

@@ -249,7 +249,8 @@ impl Monitor {
         replaces.take_if(|replaces| !self.matters(replaces, who.session, decision.taint));
         let lost = replaces.as_ref().is_some_and(Replaces::is_tainted);
         let before = self.before(&crossing, passes && (tainted || lost || is_memory(&facts)))?;
-        let put = content.map(|content| content.sha256);
+        // What a command says is not what the file holds then.
+        let put = content.filter(|_| crossing.bytes.is_some()).map(|content| content.sha256);
         let replaced = match replaces {
             Some(replaces) => Some(self.replaced(replaces, before, put, &mut crossing.more)?),
             None => None,
@@ -518,7 +519,7 @@ impl Monitor {
                 bytes => bytes.as_deref().map(sha256),
             },
         };
-        more.push(replaces.value(held));
+        more.push(replaces.value(held, put));
         Ok(Replaced { held, put, past: replaces.past })
     }
 

@@ -188,6 +188,46 @@ fn a_change_that_was_made_leaves_what_it_says() {
 }
 
 #[test]
+fn a_change_that_is_made_late_is_known_all_the_same() {
+    // What one session asks for, then another; and what the file holds when both, or the first alone, were made.
+    let own = "Own words, and few.";
+    let fine = "Fine words, and few.";
+    for (later, now) in [
+        (fine, format!("{fine}\n{NOTE}\n")),
+        (fine, NOTE.to_owned()),
+        ("Buy milk.", NOTE.to_owned()),
+        ("Buy milk.", format!("{NOTE}\n")),
+    ] {
+        for restart in [false, true] {
+            let stage = Stage::new();
+            let (mut monitor, work) = (stage.open(), stage.work());
+            stage.put("notes.txt", own);
+            let who = user(&work);
+            reads_the_page(&monitor, &who);
+            let path = Path::new("notes.txt");
+            let with = format!("{own}\n{NOTE}\n");
+            assert!(monitor.on_file_write(&who, path, with.as_bytes()).unwrap().is_allowed());
+            for name in ["claude:2", "claude:3"] {
+                let other = session(&work, name);
+                let asked = monitor.on_file_write(&other, path, later.as_bytes()).unwrap();
+                assert!(asked.is_allowed(), "{asked:?}");
+            }
+            stage.put("notes.txt", &now);
+            if restart {
+                drop(monitor);
+                monitor = stage.open();
+            }
+            let last = session(&work, "claude:4");
+            let read = monitor.on_file_read(&last, path).unwrap();
+            assert!(read.taint.contains(WEB), "{later} {now}: {read:?}");
+            let memory = Path::new("MEMORY.md");
+            let copied = monitor.on_file_write(&last, memory, NOTE.as_bytes()).unwrap();
+            assert_eq!(copied.rule, "mi-deny-tainted", "{later} {now}: {copied:?}");
+        }
+    }
+}
+
+#[test]
 fn a_diary_can_be_continued_and_stays_tainted() {
     let stage = Stage::new();
     let (monitor, work) = (stage.open(), stage.work());
