@@ -21,12 +21,15 @@ const CALL: usize = 8;
 const SEEN: usize = 16_384;
 /// Bytes of texts that stand in the place of others, in one session.
 const INSTEAD: usize = 4 << 20;
-/// Lines of what the model said that one session is known by, as many of what tools gave it, and how long they
-/// are at least.
+/// Lines of what the model said that one session is known by, those of what tools gave it, and how long they are
+/// at least.
 const LINES: usize = 512;
+const GIVEN: usize = 256;
 const LINE: usize = 32;
 /// Longest word for whose a line is, in a history that is told as a text: `[Tool result]: `.
 const WHOSE: usize = 40;
+/// Sessions that one line of a tool's result may be of.
+const SHARED: usize = 8;
 
 /// All sessions of a proxy.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(crate) struct Sessions {
     by_hint: HashMap<Print, u64>,
     by_call: HashMap<Print, u64>,
     by_line: HashMap<Print, u64>,
+    /// Lines of results; the same file is read in several sessions.
+    by_given: HashMap<Print, Vec<u64>>,
     all: HashMap<u64, Session>,
 }
 
@@ -109,6 +114,7 @@ impl Sessions {
             by_hint: HashMap::new(),
             by_call: HashMap::new(),
             by_line: HashMap::new(),
+            by_given: HashMap::new(),
             all: HashMap::new(),
         }
     }
@@ -144,8 +150,8 @@ impl Sessions {
                     let print = piece.print();
                     if !session.seen.contains(&print) {
                         unseen.push((message, place, print));
-                        if is_result(piece) && given.len() < LINES {
-                            given.extend(lines(&piece.text).take(LINES));
+                        if is_result(piece) && given.len() < GIVEN {
+                            given.extend(lines(&piece.text).take(GIVEN));
                         }
                     }
                 }
@@ -161,7 +167,7 @@ impl Sessions {
             instead: session.instead.clone(),
         };
         self.note(key, asked, prefixes, hint);
-        self.known_by(key, given.into_iter(), |session| &mut session.given);
+        self.was_given(key, given);
         self.forget();
         found
     }
@@ -202,19 +208,58 @@ impl Sessions {
         self.all.contains_key(&only).then_some(only)
     }
 
-    /// The session whose model said what is now told to one, or whose tools did: a summary, a task for a
-    /// helper, or the whole history as a text, to be summed up.
+    /// The session whose model said what is now told to one: a summary, or a task for a helper. Or else the one
+    /// whose tools gave most of what is told as results of tools: a whole history as a text, to be summed up.
     fn by_lines(&self, asked: &Asked<'_>) -> Option<u64> {
         let said = asked.messages.iter().filter(|said| said.role == Role::User);
         let texts = said.flat_map(|said| &said.pieces).filter(|piece| piece.what == What::Text);
-        let lines = texts.flat_map(|piece| lines_of_anyone(&piece.text)).take(SEEN);
-        let key = lines.filter_map(|line| self.by_line.get(&line).copied()).next()?;
-        self.all.contains_key(&key).then_some(key)
+        let told: Vec<Line> =
+            texts.flat_map(|piece| lines_of_anyone(&piece.text)).take(SEEN).collect();
+        let spoken = told.iter().find_map(|line| self.by_line.get(&line.print).copied());
+        if let Some(key) = spoken.filter(|key| self.all.contains_key(key)) {
+            return Some(key);
+        }
+        let mut found: HashMap<u64, usize> = HashMap::new();
+        for line in told.iter().filter(|line| line.given) {
+            let known = self.by_given.get(&line.print).into_iter().flatten();
+            known.for_each(|key| *found.entry(*key).or_default() += 1);
+        }
+        let found = found.into_iter().filter(|(key, _)| self.all.contains_key(key));
+        found.max_by_key(|(key, lines)| (*lines, *key)).map(|(key, _)| key)
     }
 
     /// Remembers what the model said in a session.
     pub(crate) fn spoke(&mut self, key: u64, spoken: &str) {
-        self.known_by(key, lines(spoken), |session| &mut session.lines);
+        let Some(session) = self.all.get_mut(&key) else { return };
+        for line in lines(spoken) {
+            if self.by_line.insert(line, key) != Some(key) {
+                session.lines.push_back(line);
+            }
+            if session.lines.len() > LINES
+                && let Some(old) = session.lines.pop_front()
+                && self.by_line.get(&old) == Some(&key)
+            {
+                self.by_line.remove(&old);
+            }
+        }
+    }
+
+    /// Remembers what tools gave in a session.
+    fn was_given(&mut self, key: u64, lines: Vec<Print>) {
+        let Some(session) = self.all.get_mut(&key) else { return };
+        for line in lines {
+            let known = self.by_given.entry(line).or_default();
+            if known.contains(&key) || known.len() >= SHARED {
+                continue;
+            }
+            known.push(key);
+            session.given.push_back(line);
+            if session.given.len() > GIVEN
+                && let Some(old) = session.given.pop_front()
+            {
+                forget_line(&mut self.by_given, &old, key);
+            }
+        }
     }
 
     /// Remembers a call that the model made in a session, before a client can repeat it.
@@ -223,28 +268,6 @@ impl Sessions {
         let call = print(id.as_bytes());
         if session.calls.len() < SEEN && session.calls.insert(call) {
             self.by_call.insert(call, key);
-        }
-    }
-
-    /// Remembers lines of a session among those of one kind.
-    fn known_by(
-        &mut self,
-        key: u64,
-        lines: impl Iterator<Item = Print>,
-        kind: impl Fn(&mut Session) -> &mut VecDeque<Print>,
-    ) {
-        let Some(session) = self.all.get_mut(&key) else { return };
-        let known = kind(session);
-        for line in lines {
-            if self.by_line.insert(line, key) != Some(key) {
-                known.push_back(line);
-            }
-            if known.len() > LINES
-                && let Some(old) = known.pop_front()
-                && self.by_line.get(&old) == Some(&key)
-            {
-                self.by_line.remove(&old);
-            }
         }
     }
 
@@ -320,7 +343,10 @@ impl Sessions {
                     self.by_call.remove(&call);
                 }
             }
-            for line in session.lines.into_iter().chain(session.given) {
+            for line in session.given {
+                forget_line(&mut self.by_given, &line, key);
+            }
+            for line in session.lines {
                 if self.by_line.get(&line) == Some(&key) {
                     self.by_line.remove(&line);
                 }
@@ -358,14 +384,36 @@ fn lines(text: &str) -> impl Iterator<Item = Print> + '_ {
     lines.map(|line| print(line.as_bytes()))
 }
 
-/// The same, and each once more without the word in front that says whose it is.
-fn lines_of_anyone(text: &str) -> impl Iterator<Item = Print> + '_ {
-    let whole = text.lines().map(str::trim).filter(|line| line.len() >= LINE);
-    whole.flat_map(|line| {
-        let rest = line.split_once(": ").filter(|(whose, _)| whose.len() < WHOSE);
-        let rest = rest.map(|(_, rest)| rest.trim()).filter(|rest| rest.len() >= LINE);
-        [Some(line), rest].into_iter().flatten().map(|line| print(line.as_bytes()))
+/// A line of a text.
+struct Line {
+    print: Print,
+    /// Whether the text says that a tool gave it.
+    given: bool,
+}
+
+/// The same, and each once more without the word in front that says whose it is (`[Tool result]: `).
+fn lines_of_anyone(text: &str) -> impl Iterator<Item = Line> + '_ {
+    let mut given = false;
+    text.lines().map(str::trim).flat_map(move |line| {
+        let whose = line.split_once(": ").or_else(|| line.split_once(':'));
+        let whose = whose.filter(|(whose, _)| whose.len() < WHOSE);
+        if let Some((whose, _)) = whose.filter(|(whose, _)| whose.starts_with('[')) {
+            let whose = whose.to_ascii_lowercase();
+            given = whose.contains("tool") || whose.contains("result");
+        }
+        let rest = whose.map(|(_, rest)| rest.trim());
+        let long = [Some(line), rest].into_iter().flatten().filter(|line| line.len() >= LINE);
+        long.map(move |line| Line { print: print(line.as_bytes()), given }).collect::<Vec<_>>()
     })
+}
+
+fn forget_line(lines: &mut HashMap<Print, Vec<u64>>, line: &Print, key: u64) {
+    if let Some(known) = lines.get_mut(line) {
+        known.retain(|other| *other != key);
+        if known.is_empty() {
+            lines.remove(line);
+        }
+    }
 }
 
 fn print(bytes: &[u8]) -> Print {
@@ -490,7 +538,31 @@ mod tests {
             let result = result.replace("Berth", &format!("Berth number {number}"));
             find(&mut sessions, &format!("{HELLO},{call},{result}"));
         }
-        assert!(sessions.by_line.len() <= 2 * LINES);
+        assert!(sessions.by_given.len() <= GIVEN);
+    }
+
+    #[test]
+    fn of_sessions_that_read_the_same_the_one_that_read_more_is_meant() {
+        const FILE: &str = "This is a line of a file that everybody reads.";
+        const PAGE: &str = "This is a line of a page that one has read.";
+        let result = |id: &str, text: &str| {
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"toolu_{id}","name":"b","input":{{}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_{id}","content":"{text}"}}]}}"#
+            )
+        };
+        let mut sessions = Sessions::new([1; 16]);
+        let one = find(
+            &mut sessions,
+            &format!("{HELLO},{}", result("0123456789", &format!("{PAGE}\\n{FILE}"))),
+        );
+        find(&mut sessions, &format!("{MORE},{}", result("9876543210", FILE)));
+        let text = format!("Sum this up.\\n[Tool result]: short\\n{FILE}\\n{PAGE}\\n[User]: so");
+        let sum = find(&mut sessions, &format!(r#"{{"role":"user","content":"{text}"}}"#));
+        assert_eq!(sum.parent, Some(one.name));
+        // What a person, or an agent's own settings, say without that word is nobody's.
+        let text = format!("Look at this.\\n[User]: hm\\n{FILE}\\n{PAGE}");
+        let own = find(&mut sessions, &format!(r#"{{"role":"user","content":"{text}"}}"#));
+        assert_eq!((own.new, own.parent), (true, None));
     }
 
     #[test]
