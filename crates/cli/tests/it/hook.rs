@@ -499,11 +499,27 @@ fn the_protect_tier_holds_in_hooks_as_its_own_list_has_it() {
         "mkdir -p .claude; mv -T --exchange cfg .claude",
         "mkdir -p .claude; mv --exchange .claude cfg -T",
         "mkdir -p .claude; exch cfg .claude",
+        "mkdir -p .claude/commands; cp cfg/settings.json .claude",
+        "install -D -t .claude cfg/settings.json",
+        "mkdir .claude && for f in cfg/*; do cp $f .claude; done",
+        "mkdir -p dc/.claude; cd dc && cp --parents .claude/settings.json ..",
+        "cd dc; rsync -R .claude/settings.json ..",
+        "mkdir .claude; tar x -C .claude -f a.tar",
     ] {
         let ran = place.shell(command);
         assert_eq!(ran.code, 2, "{command}: {ran:?}");
     }
-    assert!(is_leave(&place.shell("mkdir out && cp cfg/* out && mv -T cfg out2")));
+    for command in [
+        "mkdir out && cp cfg/* out && mv -T cfg out2",
+        "for f in cfg/*; do cp $f out; done",
+        "for f in *.txt; do cp \"$f\" .; done",
+        "cp --parents cfg/settings.json out",
+        "cp cfg/settings.json new.json",
+        "tar x -C out -f a.tar",
+    ] {
+        let ran = place.shell(command);
+        assert!(is_leave(&ran), "{command}: {ran:?}");
+    }
     assert!(
         is_leave(&place.shell("mv cfg src2")) && is_leave(&place.shell("mv notes.txt other.txt"))
     );

@@ -64,6 +64,17 @@ fn is_bare(args: &Args) -> bool {
     args.has(&["-T", "--no-target-directory"])
 }
 
+/// Sources keep the folders in front of their names at the target.
+fn with_folders(doing: &mut Doing<'_>, access: Access, sources: &[Word], target: &Word) {
+    for source in sources {
+        let whole = match (&source.text, &target.text) {
+            (Some(source), Some(target)) => Word::literal(format!("{target}/{source}")),
+            _ => Word { text: None, ..target.clone() },
+        };
+        doing.file(access, whole);
+    }
+}
+
 fn copy(doing: &mut Doing<'_>, args: &Args) {
     let (sources, target) = sides(args);
     let tree = args.has(&["-r", "-R", "-a", "--recursive", "--archive"]);
@@ -81,6 +92,9 @@ fn copy(doing: &mut Doing<'_>, args: &Args) {
             Access::Write
         };
         let named = if is_bare(args) { Vec::new() } else { sources.clone() };
+        if args.has(&["--parents"]) {
+            with_folders(doing, access, &sources, &word);
+        }
         doing.file(access, Target { word: word.clone(), sources: named, tree: false });
         if tree {
             doing.file(Access::WriteTree, Target { word, sources, tree: true });
@@ -164,6 +178,9 @@ fn transfer(doing: &mut Doing<'_>, args: &Args, sync: bool) {
     let local: Vec<Word> =
         sources.iter().filter(|word| remote_host(word).is_none()).cloned().collect();
     let sources = if local.len() == sources.len() { local } else { Vec::new() };
+    if sync && args.has(&["-R", "--relative"]) {
+        with_folders(doing, Access::Write, &sources, &word);
+    }
     if tree {
         let delete = args.has(&["--delete", "--delete-after", "--delete-excluded", "--del"]);
         let target = Target { word: word.clone(), sources: sources.clone(), tree: true };

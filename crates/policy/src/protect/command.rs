@@ -368,13 +368,8 @@ impl Judge<'_, '_> {
             && let Ok(readings) = self.resolve(base, text, true)
         {
             let PathFacts { kind, path: directory, .. } = readings.literal;
-            // By then it is a folder, or the command fails.
-            let will_be = kind == FileKind::Missing
-                && (self.made.contains(&directory)
-                    || text.ends_with('/')
-                    || target.sources.len() > 1
-                    || target.sources.iter().any(|source| source.glob));
-            if kind == FileKind::Directory || will_be {
+            // By then it may be a folder.
+            if matches!(kind, FileKind::Directory | FileKind::Missing) {
                 for source in &target.sources {
                     self.put_into(effect, operation, &directory, source, base);
                 }
@@ -426,7 +421,30 @@ impl Judge<'_, '_> {
                     self.judge(effect, operation, directory, &name);
                 }
             }
-            None => self.glob_into_directory(effect, operation, directory, source, base),
+            None => {
+                if source.text.is_none() {
+                    self.unknown_into(effect, directory);
+                }
+                self.glob_into_directory(effect, operation, directory, source, base);
+            }
+        }
+    }
+
+    /// Files whose names cannot be told are put where agents look for settings.
+    fn unknown_into(&mut self, effect: &Effect, directory: &Path) {
+        let there = self.resolve(Path::new("/"), &directory.to_string_lossy(), true);
+        let settings = there.ok().and_then(|there| self.set.settings_below(&there.literal));
+        if let Some((class, shown)) = settings {
+            let denial = Denial {
+                what: shown.clone(),
+                class,
+                why: format!(
+                    "files are put into `{}` whose names cannot be told, and `{shown}` may be among them",
+                    directory.display()
+                ),
+                next: "name the files".to_owned(),
+            };
+            self.hit(Level::Denied, denial, Some(effect), effect.span);
         }
     }
 
@@ -448,6 +466,7 @@ impl Judge<'_, '_> {
         self.judge(effect, Operation::Write, base, &text);
         let directory = readings.literal;
         if target.sources.is_empty() {
+            self.unknown_into(effect, &directory.path.clone());
             if let Some((class, shown)) = self.set.below(&directory).filter(|_| directory.exists())
             {
                 let why = format!(

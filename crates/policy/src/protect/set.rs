@@ -316,6 +316,23 @@ impl ProtectedSet {
         Some((rule.class, rule.shown.clone()))
     }
 
+    /// Settings of an agent right in this folder, which is the agent's own and not a whole home.
+    pub(super) fn settings_below(&self, folder: &PathFacts) -> Option<(Class, String)> {
+        let inside = self.workspace.relative(folder);
+        let folded = folded_components(&folder.path);
+        let own = folded.last().is_some_and(|name| name.starts_with('.'));
+        let rule = self.rules.iter().filter(|rule| own && rule.class == Class::AgentSettings);
+        let rule = rule.into_iter().find(|rule| {
+            let path = match (rule.in_workspace, &inside) {
+                (true, Some(inside)) => inside,
+                (true, None) => return false,
+                (false, _) => &folded,
+            };
+            rule.components.len() == path.len() + 1 && rule.components.starts_with(path)
+        })?;
+        Some((rule.class, rule.shown.clone()))
+    }
+
     /// Every protected path that is no glob: absolute, with its class and as the owner calls it.
     pub(super) fn paths(&self) -> impl Iterator<Item = (PathBuf, Class, &str)> {
         let rules = self.rules.iter().filter(|rule| !is_glob(&rule.shown)).map(|rule| {
