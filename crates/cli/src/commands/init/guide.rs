@@ -51,11 +51,9 @@ pub(super) fn run(context: &mut Context, args: &Args) -> Result<Exit, CliError> 
     let mut plan = make(context, args, held);
     // Says at once what is wrong with it.
     let key = if held { None } else { Some(key_state(context)?) };
-    show(context, &plan, key);
+    show(context, &plan, key, if args.dry_run { usize::MAX } else { FEW });
     if args.dry_run {
         if !plan.items.is_empty() {
-            (1..=plan.items.len())
-                .for_each(|number| details(context, &plan.items[number - 1], number));
             context.ui.hint("nothing was changed: run it without --dry-run to do it");
         }
         return Ok(answer(context, plan, key, Vec::new(), true));
@@ -86,7 +84,8 @@ fn key_state(context: &Context) -> Result<&'static str, CliError> {
     Ok("present")
 }
 
-fn show(context: &mut Context, plan: &Plan, key: Option<&str>) {
+/// Shows all that would be done, each with at most so many lines.
+fn show(context: &mut Context, plan: &Plan, key: Option<&str>, most: usize) {
     if !plan.agents.is_empty() {
         context.ui.answer(Line::default().strong("Agents on this machine"));
         let rows: Vec<Vec<Line>> = plan
@@ -120,11 +119,11 @@ fn show(context: &mut Context, plan: &Plan, key: Option<&str>) {
     }
     for (number, item) in plan.items.iter().enumerate() {
         headline(context, item, number + 1);
-        for line in item.lines.iter().take(FEW) {
+        for line in item.lines.iter().take(most) {
             context.ui.answer(Line::from("         ").join(line));
         }
-        if item.lines.len() > FEW {
-            let more = item.lines.len() - FEW;
+        if item.lines.len() > most {
+            let more = item.lines.len() - most;
             let more = format!("         … {} more", count(more, "line"));
             context.ui.answer(Line::default().faint(more));
         }

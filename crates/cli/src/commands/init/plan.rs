@@ -146,7 +146,9 @@ fn add_workspace(
     let names = |names: &[wardkeep_identity::name::Name]| {
         names.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let (protected, watched) = (names(&found.protected), names(&found.watched));
+    let (mut protected, watched) = (names(&found.protected), names(&found.watched));
+    // The list itself is one of them.
+    protected.extend(found.config.is_some().then(|| CONFIG_FILE.to_owned()));
     for (word, files) in [("protect", &protected), ("watch  ", &watched)] {
         lines.extend(files.iter().map(|file| Line::default().good(format!("{word} {file}"))));
     }
@@ -171,7 +173,7 @@ fn add_workspace(
         title: format!(
             "{}: {} protected ({how}), {} watched",
             shown(context, &path),
-            count(protected.len() + usize::from(found.config.is_some()), "file"),
+            count(protected.len(), "file"),
             watched.len(),
         ),
         files,
