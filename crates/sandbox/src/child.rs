@@ -48,6 +48,8 @@ pub(crate) struct Set {
     pub(crate) landlock: Option<i32>,
     /// What tells of calls that make names, and which names must not be made.
     pub(crate) watch: Option<(notify::Filter, notify::Names)>,
+    /// Files that are held and have other names besides, by device and inode; known on the confined side.
+    pub(crate) linked: Vec<(u64, u64)>,
     /// Whether it is told what was looked for and not found.
     pub(crate) learns: bool,
     /// Whether the other side is asked about protected names.

@@ -136,6 +136,7 @@ impl Prepared {
                 let told = Told { removing: false, denied: true, looking: spec.learn };
                 (notify::Filter::of(told), view.watched())
             }),
+            linked: Vec::new(),
             learns: spec.learn,
             asks: spec.ask,
             patience: spec.patience,

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
@@ -65,7 +65,7 @@ pub(super) fn change(set: &mut Set, found: BorrowedFd<'_>) -> Result<(), Failure
         names.hold_all(found.held);
     }
     let Some(plan) = &mut set.plan else { return Ok(()) };
-    guard(root, &found.guarded, &mut plan.masked)?;
+    set.linked = guard(root, &found.guarded, &mut plan.masked)?;
     copies.finish()?;
     enter(root).map_err(Failure::at(Step::Pivot, 0))
 }
@@ -195,12 +195,14 @@ fn mask_proc(root: BorrowedFd<'_>) -> Result<(), Errno> {
 }
 
 /// Holds names in the workspace. Each is opened once, and what was opened is what is held.
-/// Files that are shown empty are added to those that are `masked`.
+/// Files that are shown empty are added to those that are `masked`; which files have other names besides is
+/// given back, by device and inode.
 fn guard(
     root: BorrowedFd<'_>,
     all: &[Guarded],
     masked: &mut Vec<(CString, String)>,
-) -> Result<(), Failure> {
+) -> Result<Vec<(u64, u64)>, Failure> {
+    let mut linked = Vec::new();
     for (index, guarded) in all.iter().enumerate() {
         let failed = Failure::at(Step::Names, index);
         if guarded.held == Held::Link {
@@ -209,6 +211,11 @@ fn guard(
             continue;
         }
         let target = find(root, &guarded.path).map_err(&failed)?;
+        let data = rustix::fs::fstat(&target).map_err(&failed)?;
+        let regular = FileType::from_raw_mode(data.st_mode) == FileType::RegularFile;
+        if regular && data.st_nlink > 1 && guarded.held != Held::Pinned {
+            linked.push((data.st_dev, data.st_ino));
+        }
         let tree = match guarded.held {
             Held::Pinned | Held::ReadOnly | Held::Link => clone_tree(target.as_fd(), c""),
             Held::EmptyFile => empty_file(root, &guarded.path, masked),
@@ -219,7 +226,7 @@ fn guard(
         sys::set_mount(tree.as_fd(), attributes | NO_SUID | NO_DEV, true).map_err(&failed)?;
         attach(&tree, target.as_fd()).map_err(&failed)?;
     }
-    Ok(())
+    Ok(linked)
 }
 
 /// One more empty file, for what is to be shown so.

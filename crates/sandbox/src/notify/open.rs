@@ -12,9 +12,11 @@ use rustix::io::Errno;
 
 use super::caller::Caller;
 use super::check::Deed;
-use super::place::{Place, is_proc, real_path};
+use super::place::{Place, is_proc, path_buf, real_path};
 use super::supervisor::{Done, Stop, Supervisor, Waiting};
 
+/// What speaks against writing to a file by another of its names.
+const LINKED: &str = "it is a further name of a protected file";
 /// Links that are followed, as the kernel does, and rounds that a race may cost.
 const LINKS: usize = 40;
 /// Flags that the kernel takes; the others mean nothing to it.
@@ -173,6 +175,9 @@ impl Supervisor {
             if asked.changes() && !checked {
                 self.check(&place, Deed::Write)?;
             }
+            if asked.changes() && self.is_linked(&found) {
+                return Err(Stop::Refused(path_buf(&place.full()), LINKED.to_owned()));
+            }
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             if kind != FileType::RegularFile {
                 let file = openat(&place.parent, &place.name, flags, Mode::empty())?;
@@ -287,6 +292,9 @@ impl Supervisor {
             FileType::Symlink => return Err(Errno::LOOP.into()),
             FileType::RegularFile if asked.changes() && found.st_nlink > 0 => {
                 let path = real_path(self.own.as_fd(), &file)?;
+                if self.is_linked(&found) {
+                    return Err(Stop::Refused(path_buf(&path), LINKED.to_owned()));
+                }
                 self.check_path(&path, Deed::Write, None)?;
             }
             FileType::CharacterDevice => {

@@ -123,6 +123,8 @@ pub struct Supervisor {
     masks: Masks,
     /// Directories, and `.git` files, that came into being in this run: device and inode.
     pub(super) made: HashSet<(u64, u64)>,
+    /// Files that are held under one name and have others: device and inode.
+    linked: HashSet<(u64, u64)>,
     repositories: BTreeMap<PathBuf, BTreeSet<String>>,
     /// Protected names that were let through for the repository they are in, by their real paths.
     grants: BTreeSet<PathBuf>,
@@ -179,6 +181,7 @@ impl Supervisor {
             root: Some(root),
             masks: Masks::default(),
             made: HashSet::new(),
+            linked: HashSet::new(),
             repositories: BTreeMap::new(),
             grants: BTreeSet::new(),
             put: None,
@@ -311,6 +314,18 @@ impl Supervisor {
                 put(one.number, None);
             }
         }
+    }
+
+    /// Refuses writing to files that are held under another name.
+    #[must_use]
+    pub(crate) fn that_holds(mut self, linked: &[(u64, u64)]) -> Self {
+        self.linked.extend(linked);
+        self
+    }
+
+    /// Whether a file is held under one of its names.
+    pub(super) fn is_linked(&self, found: &Stat) -> bool {
+        found.st_nlink > 1 && self.linked.contains(&(found.st_dev, found.st_ino))
     }
 
     /// Tells another thread whether it is stuck in a call.

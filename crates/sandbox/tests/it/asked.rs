@@ -166,3 +166,22 @@ cat .envrc .mcp.json";
     assert_eq!(questions.len(), 4, "{out}");
     assert!(out.contains("exchanged 0\nb\na\n"), "{out}");
 }
+
+#[test]
+fn a_further_name_from_before_is_not_written_to() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        std::fs::write(lab.at("ws/AGENTS.md"), "old").unwrap();
+        std::fs::hard_link(lab.at("ws/AGENTS.md"), lab.at("ws/sub/alias")).unwrap();
+        std::fs::write(lab.at("ws/plain"), "old").unwrap();
+        std::fs::hard_link(lab.at("ws/plain"), lab.at("ws/sub/other")).unwrap();
+        lab.give();
+        let script = "echo evil > sub/alias; echo evil >> sub/alias; truncate -s 0 sub/alias
+            exec 3< sub/alias; echo evil > /proc/self/fd/3; python3 -c 'open(\"sub/alias\", \"r+\").write(\"evil\")'
+            echo new > sub/other; cat sub/alias";
+        let (_, out) = lab.run(script);
+        assert_eq!(std::fs::read_to_string(lab.at("ws/AGENTS.md")).unwrap(), "old", "{out}");
+        assert_eq!(std::fs::read_to_string(lab.at("ws/plain")).unwrap(), "new\n", "{out}");
+        assert!(out.contains("old"), "{out}");
+    }
+}
