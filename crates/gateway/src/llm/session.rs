@@ -264,8 +264,8 @@ impl Sessions {
 
     /// Remembers a call that the model made in a session, before a client can repeat it.
     pub(crate) fn called(&mut self, key: u64, id: &str) {
-        let Some(session) = self.all.get_mut(&key).filter(|_| id.len() >= CALL) else { return };
-        let call = print(id.as_bytes());
+        let Some(session) = self.all.get_mut(&key) else { return };
+        let Some(call) = print_of_call(id) else { return };
         if session.calls.len() < SEEN && session.calls.insert(call) {
             self.by_call.insert(call, key);
         }
@@ -373,9 +373,15 @@ fn is_result(piece: &Piece<'_>) -> bool {
 fn calls<'a>(asked: &'a Asked<'_>) -> impl Iterator<Item = Print> + 'a {
     asked.messages.iter().flat_map(|said| &said.pieces).filter_map(|piece| match &piece.what {
         // Some wires have no ids but names, which every session knows.
-        What::Call { id } if *id != piece.text && id.len() >= CALL => Some(print(id.as_bytes())),
+        What::Call { id } if *id != piece.text => print_of_call(id),
         _ => None,
     })
+}
+
+/// What knows a call again. Clients leave out signs that another model's API would not take (`call_1`, `call1`).
+fn print_of_call(id: &str) -> Option<Print> {
+    let id: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
+    (id.len() >= CALL).then(|| print(id.as_bytes()))
 }
 
 /// The lines of a text that are long enough to know them again.
@@ -572,7 +578,7 @@ mod tests {
         let moving = r#"{"role":"user","content":"where I am"}"#;
         let mut sessions = Sessions::new([1; 16]);
         let one = find(&mut sessions, &format!("{HELLO},{moving}"));
-        sessions.called(one.key(), "toolu_0123456789");
+        sessions.called(one.key(), "toolu-01_23456789");
         // What stood last stands last again.
         let two = find(&mut sessions, &format!("{HELLO},{call},{result},{moving}"));
         assert_eq!((two.new, two.name), (false, one.name));
