@@ -480,7 +480,7 @@ fn the_protect_tier_holds_in_hooks_as_its_own_list_has_it() {
     let deep = "a/".repeat(40);
     let begun = std::time::Instant::now();
     assert!(is_leave(&write(&format!("{deep}b.txt"))));
-    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
     staged("CLAUDE.md");
     // What is not there yet may be brought along by a folder that gets the name.
     fs::write(work.join("soulguard.json"), "{\"version\":1,\"protect\":[]}").unwrap();

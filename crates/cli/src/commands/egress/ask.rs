@@ -44,7 +44,7 @@ impl Terminal {
             File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
                 CliError::refused(
                     "nobody can be asked: there is no terminal",
-                    "leave --ask out, and name hosts with --allow",
+                    "leave --ask out; name hosts with --allow, and names in `release` of a profile",
                 )
             })
         };

@@ -9,6 +9,7 @@ use wardkeep_monitor::monitor::{EgressBody, WhoBody};
 use wardkeep_sandbox::{Answer, Answers, Question};
 
 use super::super::egress::{ask, hex};
+use super::super::md::policy_store;
 use super::record::Record;
 use crate::context::Context;
 use crate::error::CliError;
@@ -45,6 +46,13 @@ impl Desk {
     pub(super) fn open(context: &Context, state: &Path, who: &WhoBody) -> Result<Self, CliError> {
         if !has_terminal() {
             return Ok(Self::Terminal(ask::Terminal::open()?));
+        }
+        if let Err(error) = policy_store(context)?.key() {
+            let message = format!("nobody can answer without the device key ({error})");
+            return Err(CliError::refused(
+                message,
+                "make it with `wardkeep init`, or leave --ask out",
+            ));
         }
         let owner = context.monitor_config()?.owner;
         let (state, who) = (state.to_owned(), who.clone());
