@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use wardkeep_evidence::check::printable;
 use wardkeep_gateway::egress::{Rule, Rules, Unlisted};
 use wardkeep_gateway::llm::Upstream;
 use wardkeep_identity::config::Tier;
@@ -175,6 +176,13 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         return Err(CliError::refused(
             "this process runs inside `wardkeep run` already",
             "start the program as it is: what holds here holds for it, too",
+        ));
+    }
+    if args.command[0].as_encoded_bytes().starts_with(b"-") {
+        let word = args.command[0].to_string_lossy();
+        return Err(CliError::refused(
+            format!("`{}` is no option of `wardkeep run`", printable(&word)),
+            "see `wardkeep run --help`; a program whose name begins so is given by its path",
         ));
     }
     let state = context.state_dir()?;

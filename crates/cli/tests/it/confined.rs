@@ -211,6 +211,13 @@ fn programs_trust_the_authority_of_a_run_that_looks_into_tls() {
 }
 
 #[test]
+fn an_option_that_is_none_is_no_program() {
+    let Some(scene) = Scene::new() else { return };
+    let ran = scene.wardkeep(&["run", "--no-daemon", "--askk", "--", "true"]);
+    assert!(ran.code == 125 && ran.stderr.contains("`--askk` is no option"), "{ran:?}");
+}
+
+#[test]
 fn without_hosts_there_is_nothing_to_look_into() {
     let Some(scene) = Scene::new() else { return };
     let ran = scene.wardkeep(&["run", "--no-daemon", "--inspect", "a.example", "--", "true"]);
