@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
@@ -24,9 +24,27 @@ const INCOMING: &str = "incoming";
 #[derive(Debug)]
 pub struct BundleDirectory {
     path: PathBuf,
-    // Held open for the lock on it.
-    folder: OwnedFd,
+    folder: Locked,
     manifest: Manifest,
+}
+
+/// The folder of a bundle with the lock on it.
+///
+/// It is unlocked when dropped, not only closed: a program that another thread is just starting
+/// holds a copy of the descriptor for a moment, and with it the lock.
+#[derive(Debug)]
+struct Locked(OwnedFd);
+
+impl AsFd for Locked {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 /// What a log file of the bundle holds.
@@ -62,6 +80,7 @@ impl BundleDirectory {
                 BundleError::io("lock", path, errno.into())
             }
         })?;
+        let folder = Locked(folder);
         let (file, _) = crate::source::open_regular_at(&folder, MANIFEST)?;
         let (manifest, defects) = Manifest::read(file);
         let manifest = match (manifest, defects.first()) {
@@ -261,5 +280,23 @@ impl BundleDirectory {
         }
         self.manifest.blob_count = count;
         StagedFile::replace(&self.path.join(MANIFEST), 0o644, &self.manifest.to_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a program has it that another thread starts at this moment, until it is executed.
+    #[test]
+    fn a_copy_of_the_descriptor_keeps_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        BundleDirectory::init(folder.path(), "2026-01-02T03:04:05Z".to_owned()).unwrap();
+        let bundle = BundleDirectory::open(folder.path()).unwrap();
+        let copy = rustix::io::dup(&bundle.folder).unwrap();
+        assert!(matches!(BundleDirectory::open(folder.path()), Err(BundleError::Locked(_))));
+        drop(bundle);
+        BundleDirectory::open(folder.path()).unwrap();
+        drop(copy);
     }
 }
