@@ -505,6 +505,9 @@ fn the_protect_tier_holds_in_hooks_as_its_own_list_has_it() {
         "mkdir -p dc/.claude; cd dc && cp --parents .claude/settings.json ..",
         "cd dc; rsync -R .claude/settings.json ..",
         "mkdir .claude; tar x -C .claude -f a.tar",
+        "mkdir .claude; ls cfg | xargs -I{} cp cfg/{} .claude",
+        "mkdir .claude; ls cfg | xargs -0I % cp cfg/% .claude",
+        "mkdir .claude; ls cfg | parallel cp cfg/{} .claude",
     ] {
         let ran = place.shell(command);
         assert_eq!(ran.code, 2, "{command}: {ran:?}");
@@ -516,6 +519,7 @@ fn the_protect_tier_holds_in_hooks_as_its_own_list_has_it() {
         "cp --parents cfg/settings.json out",
         "cp cfg/settings.json new.json",
         "tar x -C out -f a.tar",
+        "ls cfg | xargs -I{} cp cfg/{} out",
     ] {
         let ran = place.shell(command);
         assert!(is_leave(&ran), "{command}: {ran:?}");

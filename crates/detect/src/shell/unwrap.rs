@@ -81,7 +81,6 @@ const WRAPPERS: &[Wrapper] = &[
             "-d",
             "-E",
             "-a",
-            "--replace",
             "--max-args",
             "--max-procs",
             "--delimiter",
@@ -273,6 +272,7 @@ fn wrapped(state: &mut State, index: usize, wrapper: &Wrapper, args: &[Word]) {
     let mut at = 0;
     let mut leading = wrapper.leading;
     let assigns = matches!(wrapper.name, "env" | "sudo" | "doas");
+    let mut mark = None;
     while let Some(word) = args.get(at) {
         let text = word.text.as_deref().unwrap_or("");
         if text == "--" {
@@ -298,6 +298,12 @@ fn wrapped(state: &mut State, index: usize, wrapper: &Wrapper, args: &[Word]) {
             if wrapper.name == "flock" && text == "-c" {
                 break;
             }
+            if wrapper.name == "xargs"
+                && let Some(takes) = xargs_option(text, args.get(at + 1), &mut mark)
+            {
+                at += takes;
+                continue;
+            }
             at += if wrapper.valued.contains(&text) { 2 } else { 1 };
             continue;
         }
@@ -320,23 +326,79 @@ fn wrapped(state: &mut State, index: usize, wrapper: &Wrapper, args: &[Word]) {
             script(state, index, &join(&rest[1..]), Via::Script);
         }
         "parallel" if rest.len() == 1 => script(state, index, &rest[0], Via::Each),
-        "xargs" | "parallel" => {
-            let mut words = rest.to_vec();
-            for word in &mut words {
-                if word.text.as_deref().is_some_and(|text| text.contains("{}")) {
-                    *word = placeholder(word);
-                }
-            }
-            words.push(Word::unknown("<input>"));
+        "xargs" => {
+            let words = match mark {
+                // What is read comes in the place of the mark, and nowhere else.
+                Some(Some(mark)) => marked(rest, &mark),
+                Some(None) => rest.iter().map(|_| Word::unknown("{}")).collect(),
+                None => with_input(rest),
+            };
             run(state, index, &words, Via::Each);
+        }
+        "parallel" => {
+            let words = marked(rest, "{}");
+            run(state, index, &with_input(&words), Via::Each);
+            // What follows `:::` comes in the place of the marks.
+            let end = words.iter().position(|word| word.raw.starts_with(":::"));
+            let command = &words[..end.unwrap_or(words.len())];
+            if command.iter().any(|word| word.text.is_none() && word.raw.contains("{}")) {
+                run(state, index, command, Via::Each);
+            }
         }
         _ => run(state, index, rest, wrapper.via),
     }
 }
 
-/// A word in which `{}` becomes anything.
-fn placeholder(word: &Word) -> Word {
-    Word { text: None, pattern: word.pattern.replace("{}", "*"), ..word.clone() }
+/// How many words an option of `xargs` takes, if it is one of a letter or says what is replaced; `mark` becomes
+/// what is, `None` in it where that cannot be told.
+fn xargs_option(
+    text: &str,
+    next: Option<&Word>,
+    mark: &mut Option<Option<String>>,
+) -> Option<usize> {
+    let default = || Some("{}".to_owned());
+    if let Some(long) = text.strip_prefix("--") {
+        let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v)));
+        // Others of its options begin with `r`, none with `rep`.
+        if name.len() >= 3 && "replace".starts_with(name) {
+            *mark = Some(value.map(str::to_owned).or_else(default));
+            return Some(1);
+        }
+        return None;
+    }
+    let letters = text.strip_prefix('-')?;
+    let at = letters.find(['a', 'd', 'E', 'I', 'L', 'n', 'P', 's', 'i', 'l', 'e'])?;
+    let (letter, attached) = (letters.as_bytes()[at], &letters[at + 1..]);
+    match (letter, attached) {
+        (b'i', "") => *mark = Some(default()),
+        (b'I', "") => *mark = Some(next.and_then(|next| next.text.clone())),
+        (b'i' | b'I', attached) => *mark = Some(Some(attached.to_owned())),
+        _ => {}
+    }
+    let takes_next = attached.is_empty() && !matches!(letter, b'i' | b'l' | b'e');
+    Some(1 + usize::from(takes_next))
+}
+
+/// Words in which a mark becomes anything.
+fn marked(words: &[Word], mark: &str) -> Vec<Word> {
+    let mark = if mark.is_empty() { "{}" } else { mark };
+    let one = |word: &Word| match &word.text {
+        Some(text) if text.contains(mark) => {
+            placeholder(&Word { raw: text.replace(mark, "{}"), ..word.clone() }, mark)
+        }
+        _ => word.clone(),
+    };
+    words.iter().map(one).collect()
+}
+
+/// A word in which the mark becomes anything.
+fn placeholder(word: &Word, mark: &str) -> Word {
+    Word { text: None, pattern: word.pattern.replace(mark, "*"), ..word.clone() }
+}
+
+/// Words behind which comes what is read.
+fn with_input(words: &[Word]) -> Vec<Word> {
+    words.iter().cloned().chain([Word::unknown("<input>")]).collect()
 }
 
 /// Appends a command made of words.
@@ -492,7 +554,7 @@ fn find(state: &mut State, index: usize, args: &[Word]) {
                 .iter()
                 .take_while(|word| !matches!(word.text.as_deref(), Some(";" | "+")))
                 .map(|word| match word.text.as_deref() {
-                    Some(text) if text.contains("{}") => placeholder(word),
+                    Some(text) if text.contains("{}") => placeholder(word, "{}"),
                     _ => word.clone(),
                 })
                 .collect();
