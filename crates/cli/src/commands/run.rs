@@ -27,7 +27,7 @@ use wardkeep_sandbox::{
     Answer, Applied, Denial, DenialKind, Ended, Layer, Network, Prepared, SandboxError, Spec,
 };
 
-use self::asking::Desk;
+use self::asking::{Asking, Desk};
 use self::kept::Kept;
 use self::models::Models;
 use self::network::{Net, Proxy};
@@ -333,15 +333,15 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
             unwritten = record.denied(denial).err();
         }
     };
-    let ask = |question| match &desk {
-        Some(desk) => {
-            let (desk, record, answers) =
-                (Arc::clone(desk), Arc::clone(&record), Arc::clone(&answers));
-            asking::about_name(desk, record, answers, question);
-        }
+    let asking = desk.map(|desk| Asking::new(desk, Arc::clone(&record), Arc::clone(&answers)));
+    let ask = |question| match &asking {
+        Some(asking) => asking.about_name(question),
         None => answers.give(&question, Answer::No),
     };
     let (ended, remains) = running.wait_asking(tell, ask)?;
+    if let Some(asking) = &asking {
+        asking.end();
+    }
     let hosts = served.map(|served| served.end(context)).transpose()?.unwrap_or_default();
     if let Some(models) = models {
         models.end(context)?;

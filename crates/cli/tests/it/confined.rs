@@ -274,8 +274,17 @@ fn where_the_program_has_the_terminal_the_owner_is_asked_in_another() {
         assert_eq!(made, answer == "approve", "{shown}");
         assert_eq!(shown.contains("made it"), made, "{shown}");
     }
+    // A question that is open when the run ends.
+    let state = scene.at("state");
+    let inside = "(echo x > .npmrc) & sleep 2";
+    let line = format!("{BINARY} --state-dir {} run --ask -- bash -c '{inside}'", state.display());
+    let mut terminal = command("/usr/bin/script", &scene.at("work"));
+    terminal.env("HOME", scene.at("home")).args(["-qec", &line, "/dev/null"]);
+    let ran = terminal.stdin(std::process::Stdio::null()).output().unwrap();
+    assert!(ran.status.success() && !scene.at("work/.npmrc").exists(), "{ran:?}");
     let log = scene.json(&["log", "--limit", "100"]).to_string();
     assert!(log.contains("confinement-asked") && log.contains("sandbox-ask-name"), "{log}");
+    assert!(log.contains("unanswered") || log.contains("\"gone\""), "{log}");
     scene.wardkeep(&["daemon", "stop"]);
 }
 

@@ -72,6 +72,12 @@ impl Question {
     pub fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Relaxed)
     }
+
+    /// Whether this is that question, of the same run.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
 }
 
 /// Gives answers to questions, from any thread.

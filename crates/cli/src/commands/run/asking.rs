@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wardkeep_gateway::egress::Reply;
 use wardkeep_monitor::monitor::{EgressBody, WhoBody};
@@ -97,30 +97,63 @@ impl Desk {
     }
 }
 
-/// Asks about a name in a thread of its own; what is answered is written down before the program hears it.
-/// Whatever goes wrong is a no.
-pub(super) fn about_name(
+/// Questions about names, while a program runs.
+pub(super) struct Asking {
     desk: Arc<Desk>,
     record: Arc<Record>,
     answers: Arc<Answers>,
-    question: Question,
-) {
-    let kept = (Arc::clone(&answers), question.clone());
-    let work = move || {
-        let reply = desk.ask(&question);
-        let gone = reply == Reply::No && question.is_withdrawn();
-        let said = if gone { "gone" } else { word(reply) };
-        let written = record.answered(&question.denial, said, desk.name());
-        let answer = match reply {
-            _ if written.is_err() => Answer::No,
-            Reply::Once => Answer::Once,
-            Reply::Session | Reply::Always => Answer::Session,
-            Reply::No => Answer::No,
+    /// Those that nothing is written down about yet.
+    open: Mutex<Vec<Question>>,
+}
+
+impl Asking {
+    pub(super) fn new(desk: Arc<Desk>, record: Arc<Record>, answers: Arc<Answers>) -> Arc<Self> {
+        Arc::new(Self { desk, record, answers, open: Mutex::default() })
+    }
+
+    /// Asks in a thread of its own; what is answered is written down before the program hears it. Whatever goes
+    /// wrong is a no.
+    pub(super) fn about_name(self: &Arc<Self>, question: Question) {
+        self.open().push(question.clone());
+        let (asking, asked) = (Arc::clone(self), question.clone());
+        let work = move || {
+            let reply = asking.desk.ask(&asked);
+            let gone = reply == Reply::No && asked.is_withdrawn();
+            let answer = match asking.write(&asked, if gone { "gone" } else { word(reply) }) {
+                false => Answer::No,
+                true => match reply {
+                    Reply::Once => Answer::Once,
+                    Reply::Session | Reply::Always => Answer::Session,
+                    Reply::No => Answer::No,
+                },
+            };
+            asking.answers.give(&asked, answer);
         };
-        answers.give(&question, answer);
-    };
-    if std::thread::Builder::new().spawn(work).is_err() {
-        kept.0.give(&kept.1, Answer::No);
+        if std::thread::Builder::new().spawn(work).is_err() {
+            self.write(&question, "no");
+            self.answers.give(&question, Answer::No);
+        }
+    }
+
+    /// The program has ended: what nobody answered is written down as that.
+    pub(super) fn end(&self) {
+        let left = self.open().clone();
+        for question in left {
+            self.write(&question, "unanswered");
+        }
+    }
+
+    /// Writes an answer down, unless another one was; whether that is done.
+    fn write(&self, question: &Question, said: &str) -> bool {
+        // Held until it is written: the process ends after `end`.
+        let mut open = self.open();
+        let Some(at) = open.iter().position(|one| one.is(question)) else { return false };
+        open.swap_remove(at);
+        self.record.answered(&question.denial, said, self.desk.name()).is_ok()
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Question>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
