@@ -31,9 +31,14 @@ pub(crate) struct Ui {
     quiet: bool,
     colour_out: bool,
     colour_err: bool,
+    /// The state directory that was named, as a shell takes it: for commands that are to be pasted.
+    state: Option<String>,
     /// Why standard output takes no more.
     failed: Option<io::Error>,
 }
+
+/// What keeps no state.
+const STATELESS: [&str; 2] = ["wardkeep aegx ", "wardkeep witness "];
 
 /// What every JSON object begins with.
 #[derive(Serialize)]
@@ -64,8 +69,33 @@ impl Ui {
             quiet: globals.quiet,
             colour_out: !plain && AutoStream::choice(&io::stdout()) != ColorChoice::Never,
             colour_err: !plain && AutoStream::choice(&io::stderr()) != ColorChoice::Never,
+            state: globals.state_dir.as_ref().map(|state| quoted(&state.to_string_lossy())),
             failed: None,
         }
+    }
+
+    /// A command of ours as it is to be given here.
+    pub(crate) fn command_line(&self, command: &str) -> String {
+        match (&self.state, command.strip_prefix("wardkeep ")) {
+            (Some(state), Some(rest)) => format!("wardkeep --state-dir {state} {rest}"),
+            _ => command.to_owned(),
+        }
+    }
+
+    /// A text whose commands, in backticks, can be given here.
+    fn pasted(&self, text: &str) -> String {
+        if self.state.is_none() {
+            return text.to_owned();
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut parts = text.split('`');
+        out.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            let elsewhere = STATELESS.iter().any(|command| part.starts_with(command));
+            out.push('`');
+            out.push_str(&if elsewhere { part.to_owned() } else { self.command_line(part) });
+        }
+        out
     }
 
     /// Whether the answer is JSON.
@@ -150,14 +180,16 @@ impl Ui {
     /// Prints a remark on standard error.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.json && !self.quiet {
-            self.complain(Line::default().toned(Tone::Warning, "note").plain(": ").plain(text));
+            let text = self.pasted(text);
+            self.complain(Line::default().toned(Tone::Warning, "note").plain(": ").plain(&text));
         }
     }
 
     /// Prints what to do next, on standard error.
     pub(crate) fn hint(&mut self, text: &str) {
         if !self.json {
-            self.complain(Line::default().toned(Tone::Strong, "hint").plain(": ").plain(text));
+            let text = self.pasted(text);
+            self.complain(Line::default().toned(Tone::Strong, "hint").plain(": ").plain(&text));
         }
     }
 
@@ -165,7 +197,7 @@ impl Ui {
     pub(crate) fn error(&mut self, command: Option<&str>, error: &CliError) {
         let CliError { exit, message, hint } = error;
         if self.json {
-            let error = Problem { message, hint };
+            let error = Problem { message, hint: &self.pasted(hint) };
             self.object(command, *exit, false, &Failure { error });
             return;
         }
@@ -263,6 +295,15 @@ impl Ui {
     }
 }
 
+/// A path as a shell takes it.
+pub(crate) fn quoted(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%".contains(&byte);
+    match !path.is_empty() && !path.starts_with('-') && path.bytes().all(plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
 /// Rows as lines with aligned columns.
 fn aligned(rows: &[Vec<Line>]) -> Vec<Line> {
     let width = |column| {
@@ -335,6 +376,22 @@ mod tests {
         let text = format!("{}\u{1b}{}\u{9b}", "é".repeat(200), "x".repeat(300));
         let expected = format!("{}\\u{{1b}}{}\\u{{9b}}", "é".repeat(200), "x".repeat(300));
         assert_eq!(harmless(&text), expected);
+    }
+
+    #[test]
+    fn commands_of_hints_go_to_the_state_directory_that_was_named() {
+        let globals = Globals { state_dir: Some("/a b".into()), ..Globals::default() };
+        let (here, plain) = (Ui::new(&globals), Ui::new(&Globals::default()));
+        let text =
+            "see `wardkeep log`, or make one with `wardkeep aegx init`; `x` is not `wardkeep`";
+        assert_eq!(plain.pasted(text), text);
+        assert_eq!(
+            here.pasted(text),
+            "see `wardkeep --state-dir '/a b' log`, or make one with `wardkeep aegx init`; `x` is not `wardkeep`"
+        );
+        assert_eq!(quoted("-x"), "'-x'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted("a/b.md"), "a/b.md");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::md::shown;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::Line;
+use crate::ui::{Line, quoted};
 
 /// Shows on one screen how well this machine is protected, what waits for you, and what to do next
 ///
@@ -126,7 +126,10 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let workspaces = standing.facts.workspaces.iter();
     let workspaces = workspaces.map(|facts| WorkspaceRow::of(facts, &state, owner)).collect();
     let (alerts, more_alerts) = unseen(context, &state)?;
-    let answer = Answer::new(&standing, workspaces, pending, alerts, more_alerts);
+    let mut answer = Answer::new(&standing, workspaces, pending, alerts, more_alerts);
+    if let Some(next) = &mut answer.next {
+        next.command = context.ui.command_line(&next.command);
+    }
     show(context, &standing, &answer);
     let broken = standing.grade.steps.iter().any(|step| step.broken);
     let exit = if broken { Exit::ActionRequired } else { Exit::Success };
@@ -225,15 +228,6 @@ fn next(
         return Some(Next { command: "wardkeep notifications".to_owned(), why });
     }
     steps.first().map(step)
-}
-
-/// A path as a shell takes it.
-pub(super) fn quoted(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%".contains(&byte);
-    match path.starts_with('/') && path.bytes().all(plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
 }
 
 fn many(number: usize, what: &str) -> String {

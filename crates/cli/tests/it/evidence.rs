@@ -254,7 +254,11 @@ fn where_there_is_nothing_it_says_what_to_do() {
         let ran = run(folder.path(), &with_state(arguments));
         assert_eq!(ran.code, 4, "{ran:?}");
         assert!(ran.stderr.contains("there is no evidence in "), "{ran:?}");
-        assert!(ran.stderr.contains("\nhint: protect an agent with `wardkeep install`"), "{ran:?}");
+        assert!(
+            ran.stderr
+                .contains("\nhint: protect an agent with `wardkeep --state-dir state install`"),
+            "{ran:?}"
+        );
     }
     // Reading made nothing.
     assert!(!folder.path().join("state").exists());

@@ -75,6 +75,9 @@ fn without_a_terminal_it_says_what_to_use() {
     for arguments in [&["top"][..], &["top", "--json"]] {
         let ran = place.scene.run("s", arguments);
         assert_eq!(ran.code, 1, "{ran:?}");
-        assert!(format!("{}{}", ran.stdout, ran.stderr).contains("wardkeep status"), "{ran:?}");
+        assert!(
+            format!("{}{}", ran.stdout, ran.stderr).contains("wardkeep --state-dir s status"),
+            "{ran:?}"
+        );
     }
 }

@@ -10,14 +10,13 @@ use wardkeep_identity::name::Name;
 use wardkeep_identity::show::{Limits, Pair, Shown, Side, Styled, Tone, compare};
 use wardkeep_monitor::identity::Place;
 
-use super::super::status::quoted;
 use super::concerns::{concerns, need_acknowledgement, show_concerns};
 use super::objections::{Objection, objections};
 use super::{Access, Asked, Meant, Report, Seen, access, ask, names};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::{Line, Progress};
+use crate::ui::{Line, Progress, quoted};
 
 /// How long all files are compared; after that the comparison is coarser.
 const PATIENCE: Duration = Duration::from_secs(2);
