@@ -376,14 +376,18 @@ impl Door {
         // the block is the last one.
         let guess = held(&self.block).clone().filter(|_| features.block);
         let wrapper = features.mark.then_some(&self.wrapper);
-        let ahead = async { asked.rewritten(wrapper, &found.instead, guess.as_deref()) };
+        let ahead = async {
+            let rewritten = asked.rewritten(wrapper, &found.instead, guess.as_deref());
+            (rewritten, question(&asked), directory(&asked))
+        };
         let guard = async {
             match features.redact {
-                true => Some(self.guard(&asked.system).await),
+                true => Some(self.guard(&asked.system, found.prompt).await),
                 false => None,
             }
         };
-        let (admission, ahead, guard) = tokio::join!(self.judge.admit(&request), ahead, guard);
+        let (admission, (ahead, question, directory), guard) =
+            tokio::join!(self.judge.admit(&request), ahead, guard);
         let instead = self.settle(&found, &admission);
         if let Some(denial) = &admission.denied {
             self.tell(&Seen::Denied { request: &request, denial });
@@ -392,7 +396,6 @@ impl Door {
             let (kind, body) = refusal(wire, stream, asked.model.as_deref(), &text);
             return Ok(document(StatusCode::OK, kind, body));
         }
-        let question = question(&asked);
         let block = admission.block.as_deref().filter(|_| features.block);
         if block.is_some() && block != guess.as_deref() {
             *held(&self.block) = block.map(str::to_owned);
@@ -410,7 +413,7 @@ impl Door {
             wire,
             model: asked.model.clone(),
             record: admission.record.clone(),
-            directory: directory(&asked),
+            directory,
         };
         drop(asked);
         headers.remove(header::CONTENT_LENGTH);
@@ -430,8 +433,11 @@ impl Door {
             busy: Some(busy),
             recorded: AtomicBool::new(false),
         };
-        // It is on its way while it is hashed.
-        let hashed = async { Sha256::digest(&sent).into() };
+        // It is on its way while it is hashed: whoever writes it is a task of its own, which comes first.
+        let hashed = async {
+            tokio::task::yield_now().await;
+            Sha256::digest(&sent).into()
+        };
         let going = self.send(&way, &parts, headers, full(sent.clone()), Some(wire));
         let (reply, hash) = tokio::join!(going, hashed);
         passing.sent = Sent::Hashed(length, hash);
@@ -479,9 +485,8 @@ impl Door {
         }
     }
 
-    async fn guard(&self, system: &str) -> Arc<OutputGuard> {
-        let mut print = [0; 16];
-        print.copy_from_slice(&Sha256::digest(system.as_bytes())[..16]);
+    /// The guard for a system prompt, known by its print.
+    async fn guard(&self, system: &str, print: Print) -> Arc<OutputGuard> {
         if let Some((_, guard)) = held(&self.guards).iter().find(|(known, _)| *known == print) {
             return Arc::clone(guard);
         }

@@ -77,6 +77,8 @@ pub(crate) struct Found {
     pub(crate) parent: Option<String>,
     /// Whether the system prompt is another than in the session's last request.
     pub(crate) system: bool,
+    /// Knows the system prompt.
+    pub(crate) prompt: Print,
     /// Pieces that the session has not seen: message and piece, with the print.
     pub(crate) unseen: Vec<(usize, usize, Print)>,
     /// What stands in the place of pieces.
@@ -97,6 +99,7 @@ impl Found {
             new: self.new,
             parent: self.parent.clone(),
             system: self.system,
+            prompt: self.prompt,
             unseen,
             instead: HashMap::new(),
         }
@@ -163,6 +166,7 @@ impl Sessions {
             new,
             parent,
             system: changed,
+            prompt: system,
             unseen,
             instead: session.instead.clone(),
         };
