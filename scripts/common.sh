@@ -22,6 +22,10 @@ else
     BOLD='' RED='' GREEN='' YELLOW='' PLAIN=''
 fi
 
+# A run that is ended from outside has not passed.
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
 SECTION=''
 SECTION_START=0
 LAST_COMMAND=''
