@@ -69,6 +69,13 @@ impl Context {
         })
     }
 
+    /// By what this start of the machine is told from others, and the time.
+    pub(crate) fn boot(&self) -> Option<([u8; 16], SystemTime)> {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let number = u128::from_str_radix(&text.trim_end().replace('-', ""), 16).ok()?;
+        Some((number.to_be_bytes(), SystemTime::now()))
+    }
+
     /// The same as a clock, for work that goes on; one that is past all years stands still.
     pub(crate) fn clock(&self) -> Clock {
         Clock::new(system_time)

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub(crate) use client::address;
-pub use client::{Answer, Client, Door, WireError, answer_to, question};
+pub use client::{Answer, Asked, Client, Door, WireError, answer_to, question};
 pub(crate) use timed::Timed;
 
 /// Longest frame, its length not counted.

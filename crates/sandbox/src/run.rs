@@ -261,7 +261,8 @@ impl Rest {
         left: Left,
     ) -> Result<Running, SandboxError> {
         let applied = self.look()?.clone();
-        Running::new(started, set, self.spec.timeout, applied, left)
+        let seen = self.view.take_seen();
+        Running::new(started, set, self.spec.timeout, applied, left, seen)
     }
 
     /// Landlock and the filter alone. What will be in force is written down, if it was not yet.

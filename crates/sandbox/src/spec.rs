@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Names, PathPattern};
+use crate::walk::Listings;
 
 /// How long a file system may take, where nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,6 +51,9 @@ pub struct Spec {
     pub names: Names,
     /// More that is guarded there as `names` are: files and folders that an owner protects.
     pub protect: Vec<PathPattern>,
+    /// What is remembered of folders that may be written, so that the look for guarded names takes less time; what
+    /// was seen is given by [`crate::Running::take_seen`].
+    pub listings: Option<Arc<Listings>>,
     /// Whether everything that is looked for and not found is noticed. It makes the run slower.
     pub learn: bool,
     /// Whether protected names that the program wants to make are asked about ([`crate::Running::wait_asking`]).
@@ -94,6 +99,7 @@ impl Spec {
             scratch: Vec::new(),
             names: Names::standard(),
             protect: Vec::new(),
+            listings: None,
             learn: false,
             ask: false,
             environment: Vec::new(),

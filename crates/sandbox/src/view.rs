@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::FileType;
 
@@ -19,7 +20,7 @@ use crate::child::LARGEST_COPY;
 use crate::error::SandboxError;
 use crate::names::{Guard, Names};
 use crate::spec::Spec;
-use crate::walk::Walked;
+use crate::walk::{Listings, Seen, Walked};
 
 use self::paths::Real;
 
@@ -66,6 +67,8 @@ pub(crate) struct View {
     /// Sockets that are other programs'.
     sockets: BTreeSet<PathBuf>,
     names: Names,
+    listings: Option<Arc<Listings>>,
+    seen: Seen,
     directory: PathBuf,
     workspace: PathBuf,
     looks: paths::Looks,
@@ -84,6 +87,8 @@ impl View {
             pinned: BTreeSet::new(),
             sockets: BTreeSet::new(),
             names: spec.names.clone(),
+            listings: spec.listings.clone(),
+            seen: Seen::default(),
             directory: PathBuf::new(),
             workspace: PathBuf::new(),
             looks: paths::Looks::default(),
@@ -254,6 +259,11 @@ impl View {
             self.show(path, Shown::Socket)?;
         }
         Ok(())
+    }
+
+    /// What was known of folders before, and what the walks have seen.
+    pub(crate) fn take_seen(&mut self) -> Option<(Arc<Listings>, Seen)> {
+        self.listings.take().map(|known| (known, std::mem::take(&mut self.seen)))
     }
 
     /// Whether a walk has not seen everything.

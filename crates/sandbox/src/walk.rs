@@ -1,5 +1,9 @@
 //! One bounded look at the workspace for names that are guarded.
 
+#[cfg(test)]
+mod again;
+mod listings;
+
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -8,12 +12,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use crate::names::{Guard, Names};
 use crate::notify::git::{self, Part};
 use crate::notify::names::parts_of;
+
+pub use self::listings::{LARGEST, Listings, Seen};
 
 /// Most entries that are looked at.
 pub const MAX_ENTRIES: usize = 100_000;
@@ -63,9 +69,9 @@ pub struct Walked {
 
 /// A folder that is still to be looked at.
 struct Next {
-    /// The folder that it is in. Names are looked at the last first, so that no more of these are open than
-    /// folders lie in one another.
-    above: Arc<OwnedFd>,
+    /// The folder that it is in, if that is open. Names are looked at the last first, so that no more of these are
+    /// open than folders lie in one another.
+    above: Option<Arc<OwnedFd>>,
     path: CString,
     depth: usize,
     /// Whether all of it is guarded.
@@ -111,17 +117,40 @@ pub fn walk(
     names: &Names,
     whole: Option<Guard>,
 ) -> Result<Walked, Errno> {
+    walk_again(root, base, names, whole, None).map(|(walked, _)| walked)
+}
+
+/// As [`walk`], but folders that have not changed since they were remembered are not listed again.
+///
+/// # Errors
+/// When `root` itself cannot be read.
+pub fn walk_again(
+    root: BorrowedFd<'_>,
+    base: &Path,
+    names: &Names,
+    whole: Option<Guard>,
+    listings: Option<&Listings>,
+) -> Result<(Walked, Seen), Errno> {
     let base = base.file_name().unwrap_or_default().as_bytes();
     let first = open(root, c".")?;
-    let mut walker = Walker::new(base, names);
-    walker.folder(&Arc::new(first), b"", 0, whole);
+    let data = rustix::fs::fstat(&first)?;
+    let listings = listings.filter(|_| listings::is_sure(first.as_fd()));
+    let memory = listings.map(|listings| Memory { listings, device: data.st_dev });
+    let mut walker = Walker::new(root, base, names, memory);
+    match listings.and_then(|listings| Some((listings, listings.find(&data)?))) {
+        Some((listings, at)) => {
+            let top = Next { above: None, path: CString::default(), depth: 0, inside: whole };
+            walker.remembered(listings, at, &top);
+        }
+        None => walker.folder(first, b"", 0, whole),
+    }
     walker.go_on(ALONE);
     if walker.stack.len() < 2 {
         walker.go_on(usize::MAX);
-        return Ok(walker.walked);
+        return Ok((walker.walked, walker.seen));
     }
     // There is much to see: two look, and who has nothing left is given of the other's.
-    let mut other = Walker::new(base, names);
+    let mut other = Walker::new(root, base, names, memory);
     let shared = Shared::default();
     let joined = std::thread::scope(|scope| {
         let far = std::thread::Builder::new().spawn_scoped(scope, || other.share(&shared));
@@ -134,9 +163,10 @@ pub fn walk(
     });
     // What was not seen is not guarded.
     joined.map_err(|_| Errno::AGAIN)?;
-    let mut walked = walker.walked;
+    let (mut walked, mut seen) = (walker.walked, walker.seen);
     walked.join(other.walked);
-    Ok(walked)
+    seen.join(other.seen);
+    Ok((walked, seen))
 }
 
 /// What two that look have in common.
@@ -200,20 +230,60 @@ impl Drop for Leaves<'_> {
     }
 }
 
+/// What is remembered, and of which device.
+#[derive(Clone, Copy)]
+struct Memory<'a> {
+    listings: &'a Listings,
+    device: u64,
+}
+
 /// A walk on its way.
 struct Walker<'a> {
-    /// Name of the folder that is walked.
+    /// The folder that is walked.
+    root: BorrowedFd<'a>,
+    /// Its name.
     base: &'a [u8],
     names: &'a Names,
+    memory: Option<Memory<'a>>,
     walked: Walked,
+    seen: Seen,
     stack: Vec<Next>,
     buffer: Vec<MaybeUninit<u8>>,
 }
 
+/// One folder that is looked at.
+struct Look<'a> {
+    path: &'a [u8],
+    depth: usize,
+    inside: Option<Guard>,
+    /// If it is open.
+    folder: Option<Arc<OwnedFd>>,
+    /// Its path with the name of the folder that is walked, and the parts of that.
+    parent: &'a [u8],
+    parts: Vec<&'a [u8]>,
+    in_git: bool,
+    repository: Repository,
+}
+
+impl<'a> Look<'a> {
+    fn new(parent: &'a [u8], path: &'a [u8], depth: usize, inside: Option<Guard>) -> Self {
+        let parts: Vec<&[u8]> = parts_of(parent).collect();
+        let in_git = git::part(&parts).0 != Part::Outside;
+        let repository = Repository::default();
+        Self { path, depth, inside, folder: None, parent, parts, in_git, repository }
+    }
+}
+
 impl<'a> Walker<'a> {
-    fn new(base: &'a [u8], names: &'a Names) -> Self {
+    fn new(
+        root: BorrowedFd<'a>,
+        base: &'a [u8],
+        names: &'a Names,
+        memory: Option<Memory<'a>>,
+    ) -> Self {
         let buffer = vec![MaybeUninit::uninit(); 64 << 10];
-        Self { base, names, walked: Walked::default(), stack: Vec::new(), buffer }
+        let (walked, seen) = (Walked::default(), Seen::default());
+        Self { root, base, names, memory, walked, seen, stack: Vec::new(), buffer }
     }
 
     /// Whether more was seen than can be.
@@ -247,126 +317,202 @@ impl<'a> Walker<'a> {
     }
 
     fn next(&mut self, next: &Next) {
-        match open(next.above.as_fd(), last_of(&next.path)) {
-            Ok(folder) => {
-                self.folder(&Arc::new(folder), next.path.to_bytes(), next.depth, next.inside);
-            }
+        if let Some((listings, at)) = self.unchanged(next) {
+            self.remembered(listings, at, next);
+            return;
+        }
+        let folder = match &next.above {
+            Some(above) => open(above.as_fd(), last_of(&next.path)),
+            None => open_below(self.root, &next.path),
+        };
+        match folder {
+            Ok(folder) => self.folder(folder, next.path.to_bytes(), next.depth, next.inside),
             Err(errno) => self.walked.cut_short |= is_shortage(errno),
         }
     }
 
+    /// A folder that has not changed since it was remembered. That it is the same one is told by what it is, and not
+    /// by the path to it.
+    fn unchanged(&self, next: &Next) -> Option<(&'a Listings, usize)> {
+        let Memory { listings, device } = self.memory.filter(|one| !one.listings.is_empty())?;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let data = match &next.above {
+            Some(above) => rustix::fs::statat(above, last_of(&next.path), flags),
+            None => rustix::fs::statat(self.root, &next.path, flags),
+        };
+        let data = data.ok().filter(|data| data.st_dev == device)?;
+        Some((listings, listings.find(&data)?))
+    }
+
+    /// Looks at what a folder held, which it holds still.
+    fn remembered(&mut self, listings: &Listings, at: usize, next: &Next) {
+        let parent = [self.base, b"/", next.path.to_bytes()].concat();
+        let mut look = Look::new(&parent, next.path.to_bytes(), next.depth, next.inside);
+        for entry in listings.entries(at) {
+            let Some((name, kind)) = entry else {
+                self.walked.cut_short = true;
+                return;
+            };
+            if !self.entry(&mut look, name, kind) {
+                return;
+            }
+        }
+        self.seen.unchanged(at);
+        self.repository(&look);
+    }
+
     /// Looks at one folder.
-    fn folder(&mut self, folder: &Arc<OwnedFd>, path: &[u8], depth: usize, inside: Option<Guard>) {
+    fn folder(&mut self, folder: OwnedFd, path: &[u8], depth: usize, inside: Option<Guard>) {
+        let folder = Arc::new(folder);
         let parent = [self.base, b"/", path].concat();
-        let parts: Vec<&[u8]> = parts_of(&parent).collect();
-        let in_git = git::part(&parts).0 != Part::Outside;
-        let mut repository = Repository::default();
-        let mut entries = RawDir::new(folder.as_fd(), &mut self.buffer);
+        let mut look = Look::new(&parent, path, depth, inside);
+        look.folder = Some(Arc::clone(&folder));
+        // Before it is listed: what changes from now on changes this as well.
+        let listing = self.memory.and_then(|memory| {
+            let data = rustix::fs::fstat(&folder).ok()?;
+            let own = data.st_dev == memory.device;
+            own.then(|| self.seen.begin(memory.listings, &data)).flatten()
+        });
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let whole = self.list(&mut look, &folder, &mut buffer, listing.is_some());
+        self.buffer = buffer;
+        match (listing, whole) {
+            (Some(listing), true) => self.seen.end(listing),
+            (Some(listing), false) => self.seen.forget(&listing),
+            (None, _) => {}
+        }
+        self.repository(&look);
+    }
+
+    /// Looks at what a folder holds. Says whether it saw all of it.
+    fn list(
+        &mut self,
+        look: &mut Look<'_>,
+        folder: &OwnedFd,
+        buffer: &mut [MaybeUninit<u8>],
+        remember: bool,
+    ) -> bool {
+        let mut entries = RawDir::new(folder.as_fd(), buffer);
         while let Some(entry) = entries.next() {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(errno) => {
                     self.walked.cut_short |= is_shortage(errno);
-                    break;
+                    return false;
                 }
             };
             let name = entry.file_name();
-            let bytes = name.to_bytes();
-            if matches!(bytes, b"." | b"..") {
+            if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
-            }
-            self.walked.entries += 1;
-            if self.walked.entries > MAX_ENTRIES {
-                self.walked.cut_short = true;
-                return;
             }
             let kind = match entry.file_type() {
                 FileType::Unknown => kind_of(folder.as_fd(), name),
                 kind => kind,
             };
-            if kind == FileType::Socket {
-                self.walked.sockets.extend(joined(path, bytes));
-                continue;
+            if remember {
+                self.seen.add(name, kind);
             }
-            if let Some(guard) = inside {
-                match kind {
-                    FileType::Symlink => self.walked.link(path, bytes, guard, Vec::new()),
-                    FileType::Directory if depth >= DEEPEST => self.walked.cut_short = true,
-                    FileType::Directory => {
-                        push(&mut self.stack, folder, path, bytes, depth, inside);
-                    }
-                    _ => {}
-                }
-                if self.walked.is_full() {
-                    return;
-                }
-                continue;
-            }
-            if !in_git {
-                repository.sees(name, kind);
-            }
-            let written = self.names.written(&parent, bytes);
-            // At the top it may be carried to where names are folded, and be obeyed there.
-            let harmless = |otherwise: bool| {
-                otherwise && depth > 0 && crate::cases::tells_apart(folder.as_fd())
-            };
-            let written = written.filter(|(_, otherwise)| !harmless(*otherwise));
-            let guard = written.map(|(guard, _)| guard).or_else(|| {
-                let whole = || [parts.as_slice(), &[bytes]].concat();
-                let part = if in_git { git::part(&whole()).0 } else { Part::Outside };
-                let steers = matches!(
-                    part,
-                    Part::Hooks | Part::Hook | Part::Config | Part::Worktree | Part::Elsewhere
-                );
-                // A worktree's or submodule's `.git` says where its repository is.
-                let file = bytes.eq_ignore_ascii_case(b".git") && kind != FileType::Directory;
-                (steers || file).then_some(Guard::ReadOnly)
-            });
-            match (guard, kind) {
-                (Some(guard), FileType::Symlink) => {
-                    self.walked.link(path, bytes, guard, Vec::new())
-                }
-                (None, FileType::Symlink) => {
-                    let rest = self.names.continued(&[parts.as_slice(), &[bytes]].concat());
-                    if !rest.is_empty() {
-                        self.walked.link(path, bytes, Guard::ReadOnly, rest);
-                    }
-                }
-                (Some(guard), _) => {
-                    let is_folder = kind == FileType::Directory;
-                    self.walked.found.extend(joined(path, bytes).map(|path| Found {
-                        path,
-                        guard,
-                        folder: is_folder,
-                    }));
-                    // Links in what is shown empty lead nowhere.
-                    if is_folder && guard == Guard::ReadOnly {
-                        self.walked.cut_short |= depth >= DEEPEST;
-                        push(&mut self.stack, folder, path, bytes, depth, Some(guard));
-                    }
-                }
-                (None, FileType::Directory) if bytes == b"objects" && ends_with_git(path) => {}
-                (None, FileType::Directory) if depth >= DEEPEST => self.walked.cut_short = true,
-                (None, FileType::Directory) => {
-                    push(&mut self.stack, folder, path, bytes, depth, None);
-                }
-                (None, _) => {}
-            }
-            if self.walked.is_full() {
-                return;
+            if !self.entry(look, name, kind) {
+                return false;
             }
         }
-        if repository.is_one() {
-            for (name, kind) in &repository.steering {
-                let (name, folder) = (name.to_bytes(), *kind == FileType::Directory);
-                match kind {
-                    FileType::Symlink => self.walked.link(path, name, Guard::ReadOnly, Vec::new()),
-                    _ => self.walked.found.extend(joined(path, name).map(|path| Found {
-                        path,
-                        guard: Guard::ReadOnly,
-                        folder,
-                    })),
+        true
+    }
+
+    /// Looks at one name in a folder. Says whether there is room for more.
+    fn entry(&mut self, look: &mut Look<'_>, name: &CStr, kind: FileType) -> bool {
+        let Look { path, depth, inside, parent, in_git, .. } = *look;
+        let bytes = name.to_bytes();
+        self.walked.entries += 1;
+        if self.walked.entries > MAX_ENTRIES {
+            self.walked.cut_short = true;
+            return false;
+        }
+        if kind == FileType::Socket {
+            self.walked.sockets.extend(joined(path, bytes));
+            return true;
+        }
+        if let Some(guard) = inside {
+            match kind {
+                FileType::Symlink => self.walked.link(path, bytes, guard, Vec::new()),
+                FileType::Directory if depth >= DEEPEST => self.walked.cut_short = true,
+                FileType::Directory => push(&mut self.stack, look, bytes, inside),
+                _ => {}
+            }
+            return !self.walked.is_full();
+        }
+        if !in_git {
+            look.repository.sees(name, kind);
+        }
+        let written = self.names.written(parent, bytes);
+        // At the top it may be carried to where names are folded, and be obeyed there.
+        let harmless = |otherwise: bool| otherwise && depth > 0 && self.tells_apart(look);
+        let written = written.filter(|(_, otherwise)| !harmless(*otherwise));
+        let guard = written.map(|(guard, _)| guard).or_else(|| {
+            let whole = || [look.parts.as_slice(), &[bytes]].concat();
+            let part = if in_git { git::part(&whole()).0 } else { Part::Outside };
+            let steers = matches!(
+                part,
+                Part::Hooks | Part::Hook | Part::Config | Part::Worktree | Part::Elsewhere
+            );
+            // A worktree's or submodule's `.git` says where its repository is.
+            let file = bytes.eq_ignore_ascii_case(b".git") && kind != FileType::Directory;
+            (steers || file).then_some(Guard::ReadOnly)
+        });
+        match (guard, kind) {
+            (Some(guard), FileType::Symlink) => self.walked.link(path, bytes, guard, Vec::new()),
+            (None, FileType::Symlink) => {
+                let rest = self.names.continued(&[look.parts.as_slice(), &[bytes]].concat());
+                if !rest.is_empty() {
+                    self.walked.link(path, bytes, Guard::ReadOnly, rest);
                 }
+            }
+            (Some(guard), _) => {
+                let is_folder = kind == FileType::Directory;
+                self.walked.found.extend(joined(path, bytes).map(|path| Found {
+                    path,
+                    guard,
+                    folder: is_folder,
+                }));
+                // Links in what is shown empty lead nowhere.
+                if is_folder && guard == Guard::ReadOnly {
+                    self.walked.cut_short |= depth >= DEEPEST;
+                    push(&mut self.stack, look, bytes, Some(guard));
+                }
+            }
+            (None, FileType::Directory) if bytes == b"objects" && ends_with_git(path) => {}
+            (None, FileType::Directory) if depth >= DEEPEST => self.walked.cut_short = true,
+            (None, FileType::Directory) => push(&mut self.stack, look, bytes, None),
+            (None, _) => {}
+        }
+        !self.walked.is_full()
+    }
+
+    /// Whether a folder is known to tell cases apart.
+    fn tells_apart(&self, look: &Look<'_>) -> bool {
+        match &look.folder {
+            Some(folder) => crate::cases::tells_apart(folder.as_fd()),
+            None => CString::new(look.path)
+                .ok()
+                .and_then(|path| open_below(self.root, &path).ok())
+                .is_some_and(|folder| crate::cases::tells_apart(folder.as_fd())),
+        }
+    }
+
+    /// Guards what steers a folder that is a repository itself.
+    fn repository(&mut self, look: &Look<'_>) {
+        if !look.repository.is_one() {
+            return;
+        }
+        for (name, kind) in &look.repository.steering {
+            let (name, folder) = (name.to_bytes(), *kind == FileType::Directory);
+            match kind {
+                FileType::Symlink => self.walked.link(look.path, name, Guard::ReadOnly, Vec::new()),
+                _ => self.walked.found.extend(joined(look.path, name).map(|path| Found {
+                    path,
+                    guard: Guard::ReadOnly,
+                    folder,
+                })),
             }
         }
     }
@@ -401,6 +547,16 @@ fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(at, name, flags, Mode::empty())
 }
 
+/// Opens a folder by its path from another, of which no part is a link.
+fn open_below(root: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
+    let mut folder = open(root, c".")?;
+    for part in parts_of(path.to_bytes()) {
+        let part = CString::new(part).map_err(|_| Errno::INVAL)?;
+        folder = open(folder.as_fd(), &part)?;
+    }
+    Ok(folder)
+}
+
 /// Whether something was not seen for want of means. Else it is as it will be inside, for the same user: gone, or
 /// not to be read.
 fn is_shortage(errno: Errno) -> bool {
@@ -414,20 +570,14 @@ fn last_of(path: &CStr) -> &CStr {
     CStr::from_bytes_with_nul(&bytes[start..]).unwrap_or(path)
 }
 
-fn push(
-    stack: &mut Vec<Next>,
-    above: &Arc<OwnedFd>,
-    path: &[u8],
-    name: &[u8],
-    depth: usize,
-    inside: Option<Guard>,
-) {
-    let next = |path| Next { above: Arc::clone(above), path, depth: depth + 1, inside };
+fn push(stack: &mut Vec<Next>, look: &Look<'_>, name: &[u8], inside: Option<Guard>) {
+    let Look { path, depth, .. } = *look;
+    let next = |path| Next { above: look.folder.clone(), path, depth: depth + 1, inside };
     stack.extend((depth < DEEPEST).then(|| joined(path, name).map(next)).flatten());
 }
 
 fn kind_of(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> FileType {
-    rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+    rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
         .map_or(FileType::Unknown, |data| FileType::from_raw_mode(data.st_mode))
 }
 

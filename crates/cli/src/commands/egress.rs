@@ -17,7 +17,7 @@ use wardkeep_gateway::egress::{
 };
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::{EVENT, EventAnswer, EventBody, Hook, Part, WhoBody};
-use wardkeep_monitor::wire::Client;
+use wardkeep_monitor::wire::{Asked, Client};
 
 use super::daemon::PATIENCE;
 use crate::context::Context;
@@ -197,8 +197,8 @@ pub(super) fn begin(
     // So that there is a state directory to listen in.
     drop(context.open_store()?);
     let starter = starter(context)?;
-    let (mut client, _) = ensure_running(state, &starter, PATIENCE)?;
-    greet(context, &begin_session(&mut client, who)?)?;
+    let (client, _) = ensure_running(state, &starter, PATIENCE)?;
+    greet(context, &begin_session(client, who)?.answer()?)?;
     Ok(starter)
 }
 
@@ -210,10 +210,24 @@ pub(super) fn starter(context: &Context) -> Result<Starter, CliError> {
 }
 
 /// Begins a session in a daemon that runs.
-pub(super) fn begin_session(client: &mut Client, who: &WhoBody) -> Result<EventAnswer, CliError> {
+pub(super) fn begin_session(mut client: Client, who: &WhoBody) -> Result<Beginning, CliError> {
     let what = Hook::SessionStart { channel: "egress".to_owned(), parent: None };
     let event = EventBody { who: who.clone(), parts: vec![Part { principal: None, what }] };
-    Ok(client.call(EVENT, &event)?.read()?)
+    let asked = client.ask(EVENT, &event)?;
+    Ok(Beginning { client, asked })
+}
+
+/// A session that the daemon was asked to begin.
+pub(super) struct Beginning {
+    client: Client,
+    asked: Asked,
+}
+
+impl Beginning {
+    /// Waits for what it begins with.
+    pub(super) fn answer(mut self) -> Result<EventAnswer, CliError> {
+        Ok(self.client.answer(self.asked)?.read()?)
+    }
 }
 
 /// Tells what a session begins with, unless it may not begin.

@@ -3,6 +3,7 @@
 mod asking;
 mod kept;
 mod learn;
+mod listings;
 mod models;
 mod network;
 mod record;
@@ -253,6 +254,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let (workspace, home) = (spec.workspace.clone(), spec.home.clone());
     spec.ask = asks;
     let kept = Kept::new(&mut spec)?;
+    let listings = listings::Kept::recall(context, &state, &mut spec);
     let mut prepared = Prepared::new(spec)?;
     if dry_run {
         return Ok(show(context, &profile_name, prepared.applied()?));
@@ -272,25 +274,16 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     };
     let mut missing_before = 0;
     let mut record = None;
+    // The daemon is at it while the confinement is set up.
+    let session = proxy.as_ref().map(|proxy| proxy.begin(client.take(), &state)).transpose()?;
     // It is on disk before the program starts, and written while the confinement is set up.
     let started = prepared.spawn_after(|applied| -> Result<(), NotStarted> {
         missing_before = applied.missing.len();
-        let client = client.take();
-        let (begun, answer) = std::thread::scope(|scope| {
-            // Both wait for the disk.
-            let session = proxy.as_ref().map(|proxy| scope.spawn(|| proxy.begin(client, &state)));
-            let begun = record::begin(context, &workspace, &profile_name, applied);
-            (begun, session.map(|session| session.join()))
-        });
-        record = Some(begun?);
-        match answer {
-            None => Ok(()),
-            Some(Ok(answer)) => Ok(greet(context, &answer?)?),
-            Some(Err(_)) => {
-                let message = "the session of the proxy could not begin";
-                Err(CliError::refused(message, "see `wardkeep doctor`").into())
-            }
+        record = Some(record::begin(context, &workspace, &profile_name, applied)?);
+        if let Some(session) = session {
+            greet(context, &session.answer()?)?;
         }
+        Ok(())
     });
     let (mut running, record) = match (started, record) {
         (Ok(running), Some(record)) => (running, record),
@@ -322,6 +315,10 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         (Some(models), Some(listener)) => Some(models.serve(context, &state, listener)?),
         _ => None,
     };
+    let remembering = match (listings, running.take_seen()) {
+        (Some(listings), Some((known, seen))) => listings.keep(known, seen),
+        _ => None,
+    };
     let mut unwritten = None;
     let mut told = 0;
     let record = Arc::new(record);
@@ -348,6 +345,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     record.ended(&ended, &hosts)?;
     drop(remains);
+    drop(remembering.map(std::thread::JoinHandle::join));
     kept.finish(context);
     if let Some(error) = unwritten {
         return Err(error);

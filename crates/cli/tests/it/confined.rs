@@ -67,6 +67,44 @@ fn a_program_is_kept_to_its_workspace() {
     assert!(!home.join("left").exists());
 }
 
+/// Folders that have not changed are not listed again; what came into them since is held all the same.
+#[test]
+fn what_came_after_a_folder_was_remembered_is_held() {
+    let Some(scene) = Scene::new() else { return };
+    fs::create_dir_all(scene.at("work/deep/er/est")).unwrap();
+    fs::write(scene.at("work/deep/er/est/plain"), "x").unwrap();
+    // Only what has been as it is for two seconds is remembered.
+    std::thread::sleep(std::time::Duration::from_millis(2200));
+    let kept = || {
+        let listings = fs::read_dir(scene.at("state/listings")).ok()?;
+        let files: Vec<_> = listings.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        Some((files[0].clone(), fs::read(&files[0]).unwrap()))
+    };
+    assert_eq!(scene.shell("true").code, 0);
+    let Some((file, bytes)) = kept() else {
+        return skip("a file system that tells of every change in a folder", "nothing is kept");
+    };
+    assert!(bytes.windows(6).any(|part| part == b"plain\0"));
+    assert_eq!(scene.shell("true").code, 0);
+    assert_eq!(kept().unwrap().1, bytes, "nothing has changed");
+    fs::write(scene.at("work/deep/er/est/.env"), "TOKEN=new\n").unwrap();
+    fs::write(scene.at("work/deep/er/AGENTS.md"), "mine\n").unwrap();
+    let script =
+        "cat deep/er/est/.env; echo bad > deep/er/AGENTS.md; echo more > deep/er/est/plain";
+    let ran = scene.shell(script);
+    assert!(!ran.stdout.contains("TOKEN"), "{ran:?}");
+    assert_eq!(fs::read_to_string(scene.at("work/deep/er/AGENTS.md")).unwrap(), "mine\n");
+    assert_eq!(fs::read_to_string(scene.at("work/deep/er/est/plain")).unwrap(), "more\n");
+    // What is damaged, or is written by others, is not believed and does no harm.
+    for damage in [&b"wk-list1"[..], b"", &bytes[..bytes.len() - 1]] {
+        fs::write(&file, damage).unwrap();
+        let ran = scene.shell(script);
+        assert!(!ran.stdout.contains("TOKEN"), "{ran:?}");
+        assert_eq!(fs::read_to_string(scene.at("work/deep/er/AGENTS.md")).unwrap(), "mine\n");
+    }
+}
+
 #[test]
 fn a_hook_inside_reaches_the_monitor() {
     let Some(scene) = Scene::new() else { return };

@@ -188,18 +188,36 @@ impl Client {
     /// When it is refused or does not come in time. The connection is of no use afterwards, unless
     /// it was refused.
     pub fn call(&mut self, op: &str, body: &impl Serialize) -> Result<Answer, WireError> {
+        let asked = self.ask(op, body)?;
+        self.answer(asked)
+    }
+
+    /// Asks, for those who have something else to do until they need the answer ([`Self::answer`]).
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn ask(&mut self, op: &str, body: &impl Serialize) -> Result<Asked, WireError> {
         let id = self.next;
         self.next += 1;
         let frame = Frame::new(id, op, body)
             .map_err(|error| WireError::Malformed(format!("the question: {error}")))?;
-        let mut timed = Timed::new(&self.stream, Instant::now() + self.patience);
+        let until = Instant::now() + self.patience;
         // Who refuses early may close before all is sent; the answer says why.
-        let sent = write_frame(&mut timed, &frame);
+        let sent = write_frame(&mut Timed::new(&self.stream, until), &frame);
         if let Err(FrameError::TooLong { size }) = sent {
             return Err(WireError::TooLong(size));
         }
+        Ok(Asked { id, until })
+    }
+
+    /// Waits for the answer to what was asked last.
+    ///
+    /// # Errors
+    /// As of [`Self::call`].
+    pub fn answer(&mut self, asked: Asked) -> Result<Answer, WireError> {
+        let mut timed = Timed::new(&self.stream, asked.until);
         let bytes = read_frame(&mut timed).map_err(|error| self.unanswered(error))?;
-        answer_to(id, &bytes)
+        answer_to(asked.id, &bytes)
     }
 
     /// The connection itself, for those who do not wait in a thread of their own: they send what
@@ -225,6 +243,13 @@ impl Client {
             other => WireError::Malformed(other.to_string()),
         }
     }
+}
+
+/// A question that was put and not answered yet.
+#[derive(Debug)]
+pub struct Asked {
+    id: u64,
+    until: Instant,
 }
 
 /// A question as it is sent: its length in four bytes, the lowest first, and then the frame.

@@ -22,6 +22,7 @@ use crate::error::{SandboxError, Step};
 use crate::notify::Answer;
 use crate::spec::Applied;
 use crate::sys::{self, Mask};
+use crate::walk::{Listings, Seen};
 
 /// Most refusals and repositories that are remembered.
 const MOST: usize = 1000;
@@ -42,6 +43,8 @@ pub struct Running {
     questions: Vec<(u32, Arc<AtomicBool>)>,
     repositories: Vec<(String, String)>,
     left: Left,
+    /// What was known of folders, and what was seen.
+    seen: Option<(Arc<Listings>, Seen)>,
 }
 
 /// What goes away with a run.
@@ -117,6 +120,7 @@ impl Running {
         timeout: Option<Duration>,
         applied: Applied,
         left: Left,
+        seen: Option<(Arc<Listings>, Seen)>,
     ) -> Result<Self, SandboxError> {
         let start::Started { process, life, signals, mask } = started;
         let mut running = Self {
@@ -133,6 +137,7 @@ impl Running {
             questions: Vec::new(),
             repositories: Vec::new(),
             left,
+            seen,
         };
         // They were sent before the program was started.
         let wanted = [set.terminals.contains(&true), set.proxy.is_some(), set.models.is_some()];
@@ -153,6 +158,11 @@ impl Running {
     #[must_use]
     pub fn applied(&self) -> &Applied {
         &self.applied
+    }
+
+    /// What was known of folders that may be written ([`crate::Spec::listings`]), and what was seen of them at the start.
+    pub fn take_seen(&mut self) -> Option<(Arc<Listings>, Seen)> {
+        self.seen.take()
     }
 
     /// The socket that listens inside for the proxy, where there is to be one.

@@ -15,7 +15,7 @@ use crate::error::SandboxError;
 use crate::names::Guard;
 use crate::notify::git;
 use crate::spec::Spec;
-use crate::walk::{MAX_FOUND, Walked, walk};
+use crate::walk::{MAX_FOUND, Walked, walk_again};
 
 /// Largest settings that are read.
 const LARGEST: u64 = 1 << 20;
@@ -47,10 +47,13 @@ impl View {
         Ok(())
     }
 
-    fn walk(&self, path: &Path, whole: Option<Guard>) -> Result<Walked, Errno> {
+    fn walk(&mut self, path: &Path, whole: Option<Guard>) -> Result<Walked, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
-        walk(root.as_fd(), path, &self.names, whole)
+        let listings = self.listings.as_deref();
+        let (walked, seen) = walk_again(root.as_fd(), path, &self.names, whole, listings)?;
+        self.seen.join(seen);
+        Ok(walked)
     }
 
     /// Holds what the links that were found lead to.

@@ -9,11 +9,11 @@ use wardkeep_gateway::egress::{
     Config, Inspection, Listener, Monitored, Rule, Rules, Running, Unlisted, start,
 };
 use wardkeep_monitor::daemon::{Starter, ensure_running};
-use wardkeep_monitor::monitor::{EventAnswer, WhoBody};
+use wardkeep_monitor::monitor::WhoBody;
 use wardkeep_monitor::wire::Client;
 
 use super::super::daemon::PATIENCE;
-use super::super::egress::{Telling, ask, begin_session, failed, starter};
+use super::super::egress::{Beginning, Telling, ask, begin_session, failed, starter};
 use super::asking::Desk;
 use crate::context::Context;
 use crate::error::CliError;
@@ -84,17 +84,17 @@ impl Proxy {
         Ok(Self { config, who, starter, refused: Arc::default() })
     }
 
-    /// Begins a session of its own in the daemon, which is started where it does not run.
+    /// Begins a session of its own in the daemon, which is started where it does not run. It is not waited for.
     pub(super) fn begin(
         &self,
         client: Option<Client>,
         state: &Path,
-    ) -> Result<EventAnswer, CliError> {
-        let mut client = match client {
+    ) -> Result<Beginning, CliError> {
+        let client = match client {
             Some(client) => client,
             None => ensure_running(state, &self.starter, PATIENCE)?.0,
         };
-        begin_session(&mut client, &self.who)
+        begin_session(client, &self.who)
     }
 
     /// Serves on the socket that listens inside.

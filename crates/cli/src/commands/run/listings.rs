@@ -1,0 +1,94 @@
+//! What a run has seen in its folders, kept for the next one: only folders that have changed are listed again then.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rustix::fs::{Mode, OFlags};
+use wardkeep_evidence::hash::{encode_hex, sha256};
+use wardkeep_sandbox::Spec;
+use wardkeep_sandbox::walk::{LARGEST, Listings, Seen};
+
+use crate::context::Context;
+
+/// Where they lie in the state directory, one file a workspace.
+const FOLDER: &str = "listings";
+/// Most files; the oldest go.
+const MOST: usize = 64;
+
+/// The file of a workspace.
+pub(super) struct Kept {
+    path: PathBuf,
+}
+
+impl Kept {
+    /// Gives the run what is remembered of its workspace. Without it a run is only slower.
+    pub(super) fn recall(context: &Context, state: &Path, spec: &mut Spec) -> Option<Self> {
+        let (key, now) = context.boot()?;
+        let user = rustix::process::geteuid().as_raw();
+        let workspace = [&user.to_le_bytes(), spec.workspace.as_os_str().as_bytes()].concat();
+        let path = state.join(FOLDER).join(encode_hex(&sha256(&workspace)[..16]));
+        let listings = match read(&path) {
+            Some(bytes) => Listings::read(key, now, bytes),
+            None => Listings::new(key, now),
+        };
+        spec.listings = Some(Arc::new(listings));
+        Some(Self { path })
+    }
+
+    /// Keeps what was seen, if that is something new, while the program runs. Where it cannot be kept, the next run
+    /// is only slower.
+    pub(super) fn keep(self, known: Arc<Listings>, seen: Seen) -> Option<JoinHandle<()>> {
+        let news = seen.is_new(&known);
+        let work = move || {
+            if let Some(bytes) = seen.to_bytes(&known) {
+                let _ = self.write(&bytes);
+            }
+        };
+        news.then(|| std::thread::spawn(work))
+    }
+
+    fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
+        let folder = self.path.parent().ok_or(std::io::ErrorKind::NotFound)?;
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(&self.path).map_err(|error| error.error)?;
+        remove_oldest(folder)
+    }
+}
+
+/// What such a file holds, if nobody else can have written it.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let data = file.metadata().ok()?;
+    let own = data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o022 == 0;
+    if !data.is_file() || !own || data.len() > LARGEST as u64 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(data.len()).ok()?);
+    file.take(LARGEST as u64).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn remove_oldest(folder: &Path) -> std::io::Result<()> {
+    let mut files: Vec<_> = fs::read_dir(folder)?
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
+        })
+        .collect();
+    files.sort_unstable();
+    for (_, path) in files.iter().take(files.len().saturating_sub(MOST)) {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
