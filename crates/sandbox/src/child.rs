@@ -9,7 +9,9 @@ mod program;
 mod root;
 
 use std::ffi::CString;
+use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -50,6 +52,8 @@ pub(crate) struct Set {
     pub(crate) watch: Option<(notify::Filter, notify::Names)>,
     /// Files that are held and have other names besides, by device and inode; known on the confined side.
     pub(crate) linked: Vec<(u64, u64)>,
+    /// Locked while a name is looked at and made.
+    pub(crate) lock: Option<Arc<File>>,
     /// Whether it is told what was looked for and not found.
     pub(crate) learns: bool,
     /// Whether the other side is asked about protected names.

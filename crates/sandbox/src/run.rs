@@ -7,17 +7,22 @@ mod running;
 mod start;
 
 use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use crate::child::{self, Set};
 use crate::denial::Denial;
-use crate::error::SandboxError;
+use crate::error::{SandboxError, Step};
 use crate::filter;
 use crate::notify::{self, Told};
 use crate::spec::{Applied, Layer, Missing, Network, Spec};
 use crate::sys::{self, Arguments};
 use crate::view::View;
+use crate::walk::{MAX_ENTRIES, MAX_FOUND};
 
 use self::group::Group;
 use self::running::Left;
@@ -137,6 +142,7 @@ impl Prepared {
                 (notify::Filter::of(told), view.watched())
             }),
             linked: Vec::new(),
+            lock: spec.lock.clone(),
             learns: spec.learn,
             asks: spec.ask,
             patience: spec.patience,
@@ -208,6 +214,8 @@ impl Prepared {
                 SandboxError::Ended
             })
         };
+        // What was looked at must not be moved before it is held.
+        let held = rest.spec.lock.as_deref().map(Held::new).transpose()?;
         let started = start::start(&mut set, |pid, found| {
             rest.look()?;
             let guarded = rest.view.guarded()?;
@@ -232,10 +240,32 @@ impl Prepared {
                 rest.running(started, &set, left)
             }
         };
+        drop(held);
         match refused {
             Some(error) => Err(error),
             None => Ok(started?),
         }
+    }
+}
+
+/// The lock of all runs that may write in the same places.
+struct Held(File);
+
+impl Held {
+    fn new(file: &File) -> Result<Self, SandboxError> {
+        // Opened once more, for a lock of its own: the confined side has the other.
+        let own = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let locked = own.and_then(|file| file.lock().map(|()| file));
+        locked.map(Self).map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            SandboxError::Step { step: Step::Prepare, subject: None, errno }
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 
@@ -245,7 +275,10 @@ impl Rest {
         if self.applied.is_none() {
             self.view.find_guarded(&self.spec)?;
             if let Some(path) = self.view.cut_short() {
-                let why = format!("`{}` holds more files than are looked at", path.display());
+                let why = format!(
+                    "`{}` holds more than is looked at: {MAX_ENTRIES} files, {MAX_FOUND} of them protected",
+                    path.display()
+                );
                 lack(&self.spec, Layer::Names, why, &mut self.missing)?;
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -54,6 +55,9 @@ pub struct Spec {
     /// What is remembered of folders that may be written, so that the look for guarded names takes less time; what
     /// was seen is given by [`crate::Running::take_seen`].
     pub listings: Option<Arc<Listings>>,
+    /// A file that every run has open which may write in the same places. Who looks at a name and then makes it, and who
+    /// looks through the workspace and is not confined yet, has it locked: nothing that another run moves comes between.
+    pub lock: Option<Arc<File>>,
     /// Whether everything that is looked for and not found is noticed. It makes the run slower.
     pub learn: bool,
     /// Whether protected names that the program wants to make are asked about ([`crate::Running::wait_asking`]).
@@ -100,6 +104,7 @@ impl Spec {
             names: Names::standard(),
             protect: Vec::new(),
             listings: None,
+            lock: None,
             learn: false,
             ask: false,
             environment: Vec::new(),

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::names::{Guard, Names};
 use crate::notify::git::{self, Part};
-use crate::notify::names::parts_of;
+use crate::notify::names::{is_package, parts_of};
 
 pub use self::listings::{LARGEST, Listings, Seen};
 
@@ -262,6 +262,8 @@ struct Look<'a> {
     parent: &'a [u8],
     parts: Vec<&'a [u8]>,
     in_git: bool,
+    /// Whether it lies among the packages of others, where nothing obeys the names.
+    in_package: bool,
     repository: Repository,
 }
 
@@ -269,8 +271,9 @@ impl<'a> Look<'a> {
     fn new(parent: &'a [u8], path: &'a [u8], depth: usize, inside: Option<Guard>) -> Self {
         let parts: Vec<&[u8]> = parts_of(parent).collect();
         let in_git = git::part(&parts).0 != Part::Outside;
+        let in_package = parts.iter().skip(1).any(|part| is_package(part));
         let repository = Repository::default();
-        Self { path, depth, inside, folder: None, parent, parts, in_git, repository }
+        Self { path, depth, inside, folder: None, parent, parts, in_git, in_package, repository }
     }
 }
 
@@ -327,8 +330,24 @@ impl<'a> Walker<'a> {
         };
         match folder {
             Ok(folder) => self.folder(folder, next.path.to_bytes(), next.depth, next.inside),
+            Err(Errno::ACCESS) if next.inside.is_none() && self.is_own(next) => {
+                // Inside, whoever owns it could open it.
+                let found = Found { path: next.path.clone(), guard: Guard::Masked, folder: true };
+                self.walked.found.push(found);
+                let _ = self.walked.is_full();
+            }
             Err(errno) => self.walked.cut_short |= is_shortage(errno),
         }
+    }
+
+    /// Whether a folder that cannot be read is this user's, or that cannot be told.
+    fn is_own(&self, next: &Next) -> bool {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let data = match &next.above {
+            Some(above) => rustix::fs::statat(above, last_of(&next.path), flags),
+            None => rustix::fs::statat(self.root, &next.path, flags),
+        };
+        data.map_or(true, |data| data.st_uid == rustix::process::geteuid().as_raw())
     }
 
     /// A folder that has not changed since it was remembered. That it is the same one is told by what it is, and not
@@ -421,7 +440,7 @@ impl<'a> Walker<'a> {
 
     /// Looks at one name in a folder. Says whether there is room for more.
     fn entry(&mut self, look: &mut Look<'_>, name: &CStr, kind: FileType) -> bool {
-        let Look { path, depth, inside, parent, in_git, .. } = *look;
+        let Look { path, depth, inside, parent, in_git, in_package, .. } = *look;
         let bytes = name.to_bytes();
         self.walked.entries += 1;
         if self.walked.entries > MAX_ENTRIES {
@@ -444,7 +463,10 @@ impl<'a> Walker<'a> {
         if !in_git {
             look.repository.sees(name, kind);
         }
-        let written = self.names.written(parent, bytes);
+        let written = self
+            .names
+            .written(parent, bytes)
+            .filter(|_| !in_package || self.names.is_owners(&[parent, b"/", bytes].concat()));
         // At the top it may be carried to where names are folded, and be obeyed there.
         let harmless = |otherwise: bool| otherwise && depth > 0 && self.tells_apart(look);
         let written = written.filter(|(_, otherwise)| !harmless(*otherwise));
@@ -461,6 +483,7 @@ impl<'a> Walker<'a> {
         });
         match (guard, kind) {
             (Some(guard), FileType::Symlink) => self.walked.link(path, bytes, guard, Vec::new()),
+            (None, FileType::Symlink) if in_package => {}
             (None, FileType::Symlink) => {
                 let rest = self.names.continued(&[look.parts.as_slice(), &[bytes]].concat());
                 if !rest.is_empty() {
@@ -557,8 +580,7 @@ fn open_below(root: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
     Ok(folder)
 }
 
-/// Whether something was not seen for want of means. Else it is as it will be inside, for the same user: gone, or
-/// not to be read.
+/// Whether something was not seen for want of means.
 fn is_shortage(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN | Errno::INTR)
 }

@@ -3,16 +3,18 @@
 mod asking;
 mod kept;
 mod learn;
-mod listings;
 mod models;
 mod network;
 mod record;
 mod settings;
+mod shared;
 pub(super) mod why;
 
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -254,12 +256,20 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let (workspace, home) = (spec.workspace.clone(), spec.home.clone());
     spec.ask = asks;
     let kept = Kept::new(&mut spec)?;
-    let listings = listings::Kept::recall(context, &state, &mut spec);
+    let listings = shared::Kept::recall(context, &state, &mut spec);
+    if !dry_run {
+        spec.lock = Some(shared::lock(&state, &workspace)?);
+    }
+    let who = asking::who(context, &workspace)?;
+    // The daemon is at it while the confinement is worked out and set up.
+    let session = match proxied && !dry_run {
+        true => Some(network::begin(context, &state, client.take(), &who)?),
+        false => None,
+    };
     let mut prepared = Prepared::new(spec)?;
     if dry_run {
         return Ok(show(context, &profile_name, prepared.applied()?));
     }
-    let who = asking::who(context, &workspace)?;
     let desk = match asks {
         true => Some(Arc::new(Desk::open(context, &state, &who)?)),
         false => None,
@@ -274,8 +284,6 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     };
     let mut missing_before = 0;
     let mut record = None;
-    // The daemon is at it while the confinement is set up.
-    let session = proxy.as_ref().map(|proxy| proxy.begin(client.take(), &state)).transpose()?;
     // It is on disk before the program starts, and written while the confinement is set up.
     let started = prepared.spawn_after(|applied| -> Result<(), NotStarted> {
         missing_before = applied.missing.len();
@@ -307,10 +315,14 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     let missing = running.applied().missing.clone();
     // Without namespaces there is none: then no socket of the program reaches beyond it.
-    let served = match (proxy, running.take_listener()) {
-        (Some(proxy), Some(listener)) => Some(proxy.serve(&state, listener)?),
-        _ => None,
-    };
+    let served = Rc::new(RefCell::new(None));
+    if let (Some(proxy), Some(listener)) = (proxy, running.take_listener()) {
+        let (served, state) = (Rc::clone(&served), state.clone());
+        // Most programs never call it.
+        running.when_called(listener, move |listener| {
+            *served.borrow_mut() = Some(proxy.serve(&state, listener));
+        });
+    }
     let models = match (models, running.take_models()) {
         (Some(models), Some(listener)) => Some(models.serve(context, &state, listener)?),
         _ => None,
@@ -339,7 +351,10 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if let Some(asking) = &asking {
         asking.end();
     }
-    let hosts = served.map(|served| served.end(context)).transpose()?.unwrap_or_default();
+    let hosts = match served.take() {
+        Some(served) => served?.end(context)?,
+        None => Vec::new(),
+    };
     if let Some(models) = models {
         models.end(context)?;
     }

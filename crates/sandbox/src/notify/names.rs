@@ -152,8 +152,13 @@ impl<'a> Counted<'a> {
     pub(super) fn is_package(&self, at: usize) -> bool {
         let parts = self.parts().iter().take(at).skip(self.first);
         let mut parts = parts;
-        parts.any(|part| PACKAGES.iter().any(|name| name.as_bytes() == *part))
+        parts.any(|part| is_package(part))
     }
+}
+
+/// Whether a folder of this name holds the packages of others.
+pub(crate) fn is_package(name: &[u8]) -> bool {
+    PACKAGES.iter().any(|known| known.as_bytes() == name)
 }
 
 /// The parts of a path.

@@ -1,6 +1,7 @@
 //! The loop: takes a call, has it looked at and carried out, answers.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -139,6 +140,8 @@ pub struct Supervisor {
     once: Vec<PathBuf>,
     /// Whether calls that only look for something are told, too.
     pub(super) learns: bool,
+    /// Locked while a call is looked at and carried out: supervisors of other runs have it as well.
+    lock: Option<Arc<File>>,
     pulse: Arc<Pulse>,
     waiting: Vec<Waiting>,
     summary: Summary,
@@ -190,6 +193,7 @@ impl Supervisor {
             allowed: BTreeMap::new(),
             once: Vec::new(),
             learns: false,
+            lock: None,
             pulse: Arc::new(Pulse::new()),
             waiting: Vec::new(),
             summary: Summary::default(),
@@ -328,6 +332,13 @@ impl Supervisor {
         found.st_nlink > 1 && self.linked.contains(&(found.st_dev, found.st_ino))
     }
 
+    /// Acts only while it has the lock, so that supervisors of other runs move nothing meanwhile.
+    #[must_use]
+    pub(crate) fn that_locks(mut self, lock: Option<Arc<File>>) -> Self {
+        self.lock = lock;
+        self
+    }
+
     /// Tells another thread whether it is stuck in a call.
     pub(crate) fn pulse(&self) -> Arc<Pulse> {
         Arc::clone(&self.pulse)
@@ -399,7 +410,17 @@ impl Supervisor {
 
     fn carried_out(&mut self, call: &Call) -> Result<Done, Stop> {
         self.pulse.begin();
-        let done = self.carry_out(call);
+        let done = match self.lock.clone() {
+            None => self.carry_out(call),
+            Some(lock) => match lock.lock() {
+                Ok(()) => {
+                    let done = self.carry_out(call);
+                    let _ = lock.unlock();
+                    done
+                }
+                Err(_) => Err(Errno::IO.into()),
+            },
+        };
         self.pulse.end();
         done
     }

@@ -27,6 +27,9 @@ use crate::walk::{Listings, Seen};
 /// Most refusals and repositories that are remembered.
 const MOST: usize = 1000;
 
+/// What takes a socket over that listens.
+type Serve = Box<dyn FnOnce(TcpListener)>;
+
 /// A confined program.
 pub struct Running {
     process: OwnedFd,
@@ -43,6 +46,8 @@ pub struct Running {
     questions: Vec<(u32, Arc<AtomicBool>)>,
     repositories: Vec<(String, String)>,
     left: Left,
+    /// Where somebody inside may connect, and what is done with it then.
+    called: Option<(TcpListener, Serve)>,
     /// What was known of folders, and what was seen.
     seen: Option<(Arc<Listings>, Seen)>,
 }
@@ -137,6 +142,7 @@ impl Running {
             questions: Vec::new(),
             repositories: Vec::new(),
             left,
+            called: None,
             seen,
         };
         // They were sent before the program was started.
@@ -183,6 +189,15 @@ impl Running {
     /// When there are too many descriptors.
     pub fn answers(&self) -> std::io::Result<Answers> {
         self.life.try_clone().map(Answers)
+    }
+
+    /// Has `serve` take over a socket that listens when the first connection is there, while the end is waited for.
+    pub fn when_called(
+        &mut self,
+        listener: TcpListener,
+        serve: impl FnOnce(TcpListener) + 'static,
+    ) {
+        self.called = Some((listener, Box::new(serve)));
     }
 
     /// Waits for the end. Signals that reach this thread meanwhile reach the program, and where there is
@@ -262,7 +277,11 @@ impl Running {
                 let ended = Ended { code: TIMED_OUT, timed_out: true, ..Ended::default() };
                 return Ok((ended, false));
             }
-            self.pause(left)?;
+            if self.pause(left)?
+                && let Some((listener, serve)) = self.called.take()
+            {
+                serve(listener);
+            }
             while let Some(signal) = sys::next_signal(self.signals.as_fd()) {
                 self.pass_on(signal);
             }
@@ -315,19 +334,25 @@ impl Running {
         }
     }
 
-    /// Until something happens.
-    fn pause(&self, left: Option<Duration>) -> Result<(), SandboxError> {
+    /// Until something happens. Says whether somebody inside has connected.
+    fn pause(&self, left: Option<Duration>) -> Result<bool, SandboxError> {
         let left = left.map(|left| Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: left.subsec_nanos().into(),
         });
         let mut fds =
             vec![PollFd::new(&self.life, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+        if let Some((listener, _)) = &self.called {
+            fds.push(PollFd::new(listener, PollFlags::IN));
+        }
         if let Some(relay) = &self.relay {
             relay.wants(&mut fds);
         }
         match rustix::event::poll(&mut fds, left.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Ok(_) => {
+                Ok(self.called.is_some() && fds.get(2).is_some_and(|fd| !fd.revents().is_empty()))
+            }
+            Err(Errno::INTR) => Ok(false),
             Err(errno) => Err(SandboxError::Step { step: Step::Wait, subject: None, errno }),
         }
     }

@@ -192,6 +192,7 @@ fn stage() {
         spec.patience = Duration::from_millis(time.parse().unwrap());
     }
     spec.learn = variable("WARDKEEP_TEST_LEARN").is_some();
+    spec.lock = variable("WARDKEEP_TEST_LOCK").map(|path| Arc::new(fs::File::open(path).unwrap()));
     let patterns = variable("WARDKEEP_TEST_PROTECT");
     spec.protect
         .extend(patterns.iter().flat_map(|all| all.split(',')).map(|one| one.parse().unwrap()));

@@ -7,6 +7,8 @@ mod attacks;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod beside;
+#[cfg(test)]
 mod degraded;
 #[cfg(test)]
 mod lab;

@@ -52,6 +52,20 @@ pub(super) struct Served {
     refused: Arc<Mutex<Refused>>,
 }
 
+/// Begins a session of its own in the daemon, which is started where it does not run. It is not waited for.
+pub(super) fn begin(
+    context: &Context,
+    state: &Path,
+    client: Option<Client>,
+    who: &WhoBody,
+) -> Result<Beginning, CliError> {
+    let client = match client {
+        Some(client) => client,
+        None => ensure_running(state, &starter(context)?, PATIENCE)?.0,
+    };
+    begin_session(client, who)
+}
+
 impl Proxy {
     /// Its session has still to begin.
     pub(super) fn new(
@@ -82,19 +96,6 @@ impl Proxy {
         }
         let starter = starter(context)?;
         Ok(Self { config, who, starter, refused: Arc::default() })
-    }
-
-    /// Begins a session of its own in the daemon, which is started where it does not run. It is not waited for.
-    pub(super) fn begin(
-        &self,
-        client: Option<Client>,
-        state: &Path,
-    ) -> Result<Beginning, CliError> {
-        let client = match client {
-            Some(client) => client,
-            None => ensure_running(state, &self.starter, PATIENCE)?.0,
-        };
-        begin_session(client, &self.who)
     }
 
     /// Serves on the socket that listens inside.

@@ -1,4 +1,4 @@
-//! What a run has seen in its folders, kept for the next one: only folders that have changed are listed again then.
+//! What runs have in common: what was seen in folders, so that only those that have changed are listed again, and a lock.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{Read as _, Write as _};
@@ -14,11 +14,35 @@ use wardkeep_sandbox::Spec;
 use wardkeep_sandbox::walk::{LARGEST, Listings, Seen};
 
 use crate::context::Context;
+use crate::error::CliError;
 
 /// Where they lie in the state directory, one file a workspace.
 const FOLDER: &str = "listings";
+/// Where locks lie.
+const LOCKS: &str = "locks";
 /// Most files; the oldest go.
 const MOST: usize = 64;
+
+/// The lock of all runs in the same file system: who looks at a name and makes it has it. Without one, two runs in one
+/// workspace could make together what neither may.
+pub(super) fn lock(state: &Path, workspace: &Path) -> Result<Arc<File>, CliError> {
+    let folder = state.join(LOCKS);
+    let failed = |error: std::io::Error| CliError::io("open a lock in", &folder, &error);
+    let device = fs::metadata(workspace).map_err(failed)?.dev();
+    make(&folder).map_err(failed)?;
+    let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let path = folder.join(format!("names-{device:x}"));
+    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|errno| failed(errno.into()))?;
+    Ok(Arc::new(file.into()))
+}
+
+fn make(folder: &Path) -> std::io::Result<()> {
+    match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
 
 /// The file of a workspace.
 pub(super) struct Kept {
@@ -54,10 +78,7 @@ impl Kept {
 
     fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
         let folder = self.path.parent().ok_or(std::io::ErrorKind::NotFound)?;
-        match DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
+        make(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(bytes)?;
         file.persist(&self.path).map_err(|error| error.error)?;
