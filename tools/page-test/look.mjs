@@ -68,3 +68,9 @@ export const contrast = () => {
   }
   return faint;
 };
+
+/** In the page: lines of a comparison of which a part is cut off, or covered by the next one. */
+export const covered = () =>
+  [...document.querySelectorAll(".diff td")]
+    .filter((one) => one.scrollHeight > one.clientHeight + 2 || one.scrollWidth > one.clientWidth + 2)
+    .map((one) => `${one.clientHeight} of ${one.scrollHeight} pixels: ${one.textContent.slice(0, 30)}`);

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import puppeteer from "puppeteer-core";
-import { contrast, controls, names, reached } from "./look.mjs";
+import { contrast, controls, covered, names, reached } from "./look.mjs";
 
 const [program, chromium, shots] = process.argv.slice(2);
 const started = Date.now();
@@ -52,6 +52,9 @@ const SCRIPTS = [
 ];
 const MARKS = "invoice\u202Efdp.exe\u2066hidden\u2069 \u001b[2J\u001b]0;owned\u0007 \u200bzero\u0000";
 const HOSTILE = `# My Soul\n${SCRIPTS.join("\n")}\n${MARKS}\n${"A".repeat(200_000)}<script>alert(2)</script>\n`;
+
+// Lines that no screen is wide enough for.
+const LONG = `${"I keep my word. ".repeat(38).slice(0, 600)}\n${"k".repeat(600)}\n`;
 
 const prepare = () => {
   for (const path of [home, work]) mkdirSync(path, { recursive: true });
@@ -127,6 +130,8 @@ const shoot = async (page, name) => {
     }
     const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - window.innerWidth);
     check(wide <= 0, `${name} fits at ${viewport.width} pixels`, `${wide} too wide`);
+    const hidden = await page.evaluate(covered);
+    check(hidden.length === 0, `${name} at ${viewport.width} pixels shows every line whole`, JSON.stringify(hidden.slice(0, 5)));
   }
   await page.setViewport(sizes.desktop);
 };
@@ -237,11 +242,12 @@ const tests = async (browser, { ready }, request) => {
   await press("Yes, do exactly this");
   equal(soul(), approved, "refusing changes nothing");
   equal(readFileSync(join(staging, "SOUL.md"), "utf8"), approved, "the proposal is gone");
-  const wished = `${approved}\nI never write to disk without need.\n`;
+  const wished = `${approved}\nI never write to disk without need.\n\n${LONG}`;
   writeFileSync(join(staging, "SOUL.md"), wished);
   await page.goto(at("/proposals"));
   await usable(page, "proposals");
   await shoot(page, "proposals");
+  equal(await page.$$eval(".diff .new", (all) => all.filter((one) => one.textContent.length >= 600).length), 2, "long lines are shown");
   await press("Approve all of this…");
   await usable(page, "sure");
   await shoot(page, "approve");
@@ -338,7 +344,9 @@ const tests = async (browser, { ready }, request) => {
   // A policy is edited and signed.
   await page.goto(at("/policy"));
   await page.type("textarea", "\n- Never push to main.\n");
+  await page.$eval("textarea", (area, long) => (area.value += long), LONG);
   await press("Sign…");
+  check((await page.$$(".diff .new")).length >= 3, "what is signed is shown beside what it was");
   await shoot(page, "sign");
   await press("Yes, do exactly this");
   equal(wardkeep(["md", "verify", "-w", work]).code, 0, "the policy is signed");
