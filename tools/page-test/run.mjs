@@ -171,6 +171,7 @@ const tests = async (browser, { ready }, request) => {
   const outside = await watched(await browser.createBrowserContext(), own);
   equal((await outside.goto(at("/"))).status(), 401, "without the link");
   check(!(await outside.content()).includes("SOUL"), "a stranger learns nothing");
+  check(link.length <= 69, "the link fits a line of 80 characters", link);
   await shoot(outside, "refused");
   const context = await browser.createBrowserContext();
   const page = await watched(context, own);

@@ -7,12 +7,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use wardkeep_gateway::llm::Running;
 use wardkeep_gateway::page::{Config, start};
 
 use self::office::Desk;
-use super::egress::{failed, hex};
+use super::egress::failed;
 use super::proxy::{self, Prepared, Served, stop_by_signal};
 use crate::context::Context;
 use crate::error::{CliError, reason};
@@ -63,9 +65,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let prepared = prepared.transpose()?;
     // So that there is something to look at.
     drop(context.open_store()?);
-    let words = || Ok::<_, CliError>(hex(&context.random::<24>()?));
+    let words = || Ok::<_, CliError>(URL_SAFE_NO_PAD.encode(context.random::<24>()?));
     let config = Config { address, link: words()?, cookie: words()?, form: words()? };
-    let link = format!("http://{address}/enter?token={}", config.link);
+    let link = format!("http://{address}/enter/{}", config.link);
     let stop = stop_by_signal()?;
     let (running, proxy, look) = match prepared.map(|proxy| proxy.start(context)).transpose()? {
         Some(Served { running, ready, look }) => (Some(running), Some(ready), Some(look)),
@@ -94,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
 fn random() -> io::Result<String> {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(hex(&bytes))
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 fn listener(

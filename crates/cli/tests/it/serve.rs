@@ -118,7 +118,13 @@ fn only_the_one_link_lets_in() {
         assert!(answer.starts_with("HTTP/1.1 401"), "{path}: {answer}");
         assert!(!answer.contains("SOUL"), "{path}: {answer}");
     }
-    assert!(get("/enter?token=0000", address).starts_with("HTTP/1.1 401"));
+    assert!(get("/enter/0000", address).starts_with("HTTP/1.1 401"));
+    let link = page.ready["link"].as_str().unwrap();
+    let word = link.rsplit_once('/').unwrap().1;
+    assert_eq!(word.len(), 32, "192 bits: {link}");
+    // The longest address leaves room for what stands before the link on its line of 80.
+    let longest = "127.254.254.254:65535".len() - address.len() + link.len();
+    assert!("Open once: ".len() + longest <= 80, "{link}");
     let browser = Browser::new(&page);
     // The link is used up.
     let link = page.ready["link"].as_str().unwrap().split_once(address).unwrap().1;

@@ -84,7 +84,7 @@ fn one_process_serves_both_and_the_page_shows_what_went_through() {
 
     // Who may ask one may not ask the other.
     let place = at.strip_prefix("http://").unwrap();
-    let link = both.ready["link"].as_str().unwrap().split_once("token=").unwrap().1;
+    let link = both.ready["link"].as_str().unwrap().rsplit_once('/').unwrap().1;
     let cookie = browser.cookie.split_once('=').unwrap().1;
     for word in [link, cookie] {
         let answer = ask_at(&format!("{at}/k/{word}"), "/v1/messages", &question());
@@ -96,7 +96,7 @@ fn one_process_serves_both_and_the_page_shows_what_went_through() {
     }
     let own = &browser.address;
     for (path, header) in [
-        (format!("/enter?token={token}"), String::new()),
+        (format!("/enter/{token}"), String::new()),
         ("/models".to_owned(), format!("Cookie: wardkeep={token}\r\n")),
         ("/models".to_owned(), format!("x-wardkeep-token: {token}\r\n")),
         (format!("/k/{token}/models"), String::new()),

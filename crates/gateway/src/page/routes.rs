@@ -147,7 +147,7 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(Arc::clone(&desk), guard))
         // What is needed before there is a cookie.
-        .route("/enter", get(enter))
+        .route("/enter/{word}", get(enter))
         .route("/page.css", get(style))
         .route("/page.js", get(script))
         .route("/icon.svg", get(icon))
@@ -246,22 +246,16 @@ fn shown<T>(outcome: Outcome<T>, here: &str, title: &str, view: impl FnOnce(&T) 
     }
 }
 
-#[derive(Deserialize)]
-struct Entering {
-    #[serde(default)]
-    token: String,
-}
-
 async fn enter(
     State(desk): State<Arc<Desk>>,
     method: Method,
-    Query(entering): Query<Entering>,
+    Path(word): Path<String>,
 ) -> Response<Body> {
     // Who only asks whether it is there does not use it up.
     if method != Method::GET {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
-    let Some(cookie) = desk.door.enter(&entering.token) else {
+    let Some(cookie) = desk.door.enter(&word) else {
         return refused(Refusal::Stranger);
     };
     // By a page and not by a redirect: a strict cookie goes along only from a page of its own.
