@@ -172,6 +172,7 @@ const tests = async (browser, { ready }, request) => {
   equal((await outside.goto(at("/"))).status(), 401, "without the link");
   check(!(await outside.content()).includes("SOUL"), "a stranger learns nothing");
   check(link.length <= 69, "the link fits a line of 80 characters", link);
+  equal(await outside.$eval("main code", (code) => code.textContent), "wardkeep serve", "commands are shown as code");
   await shoot(outside, "refused");
   const context = await browser.createBrowserContext();
   const page = await watched(context, own);

@@ -18,6 +18,7 @@ mod stall;
 mod views;
 
 pub use self::door::Config;
+pub use self::html::LINKS;
 pub use self::office::{
     AnchorRow, Answer, Chain, Counts, Event, Events, EventsAsked, Evidence, FullCheck, Given,
     ModelApi, Office, Outcome, Policy, Posture, RecordView, Requests, Scope, SkillRow, Skills,

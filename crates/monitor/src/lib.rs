@@ -14,7 +14,7 @@ pub mod grade;
 pub mod identity;
 pub mod index;
 pub mod journal;
-mod markup;
+pub mod markup;
 pub mod monitor;
 pub mod notices;
 pub mod policy;

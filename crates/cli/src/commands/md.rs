@@ -111,3 +111,17 @@ pub(crate) fn next_step(state: State, tool: &str) -> Option<String> {
         State::SuspiciousContent => format!("remove what is named, then run `{tool} md sign`"),
     })
 }
+
+/// The same on the page, where it is signed below what is said.
+pub(crate) fn next_step_on_page(state: State) -> Option<&'static str> {
+    Some(match state {
+        State::Valid => return None,
+        State::Unsigned => "read it, then sign it below",
+        State::TamperDetected => {
+            "`wardkeep md status` shows what changed: restore it, or sign it below if the change is yours"
+        }
+        State::Missing => "restore it from a backup, or write it anew and sign it below",
+        State::ManifestCorrupted => "check the policy, then sign it below",
+        State::SuspiciousContent => "remove what `wardkeep md status` names, then sign it below",
+    })
+}

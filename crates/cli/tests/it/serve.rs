@@ -119,6 +119,7 @@ fn only_the_one_link_lets_in() {
         assert!(!answer.contains("SOUL"), "{path}: {answer}");
     }
     assert!(get("/enter/0000", address).starts_with("HTTP/1.1 401"));
+    assert!(get("/", address).contains("<code>wardkeep serve</code>"));
     let link = page.ready["link"].as_str().unwrap();
     let word = link.rsplit_once('/').unwrap().1;
     assert_eq!(word.len(), 32, "192 bits: {link}");
@@ -457,6 +458,7 @@ fn a_policy_is_edited_and_signed_as_from_a_window() {
     let browser = Browser::new(&page);
     let shown = browser.page("/policy");
     assert!(shown.contains(">unsigned</strong>"), "{shown}");
+    assert!(shown.contains("read it, then sign it below"), "{shown}");
     let (form, workspace) = (hidden(&shown, "form"), hidden(&shown, "workspace"));
     let before = fs::read_to_string(scene.at("ws/LocalGPT.md")).unwrap();
     let text = format!("{before}\n- Never push to main.\n");

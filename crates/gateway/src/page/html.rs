@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use wardkeep_evidence::check::printable;
+use wardkeep_monitor::markup::{Links, coded};
 
 /// Text for an element or a quoted attribute: nothing of it is markup, a control character or a mark of
 /// direction; those are shown as escapes. Ends of lines are kept.
@@ -25,6 +26,16 @@ impl fmt::Display for Text<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// A message of ours: what stands in backticks is shown as code. Not for what is approved, of which every
+/// character counts.
+pub(super) struct Said<'a>(pub(super) &'a str);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&coded(self.0, |part| Text(part).to_string()))
     }
 }
 
@@ -57,6 +68,9 @@ impl fmt::Display for Part<'_> {
         Ok(())
     }
 }
+
+/// For what is made elsewhere and shown here.
+pub const LINKS: Links = Links { home: "/", record: "/record/" };
 
 /// Views, in the order of the menu: address and name.
 pub(super) const MENU: [(&str, &str); 9] = [
@@ -113,6 +127,10 @@ mod tests {
         assert_eq!(Part("a/b?c=é").to_string(), "a%2Fb%3Fc%3D%C3%A9");
         assert_eq!(short("ab\ncd", 10), "ab cd");
         assert_eq!(short("abcdef", 4), "abc…");
+        assert_eq!(
+            Said("run `<a> b`: <c>\u{202e}").to_string(),
+            "run <code>&lt;a&gt; b</code>: &lt;c&gt;\\u{202e}"
+        );
         let page = page("/", "<script>", "");
         assert!(page.contains("<h1>&lt;script&gt;</h1>"));
     }

@@ -19,7 +19,7 @@ use wardkeep_monitor::index::Verdict;
 
 use super::confirm::{Change, Confirmations};
 use super::door::{Config, Door, Refusal};
-use super::html::{Text, page};
+use super::html::{Said, page};
 use super::live;
 use super::office::{EventsAsked, Office, Outcome, Trouble};
 use super::views;
@@ -222,7 +222,7 @@ fn refused(refusal: Refusal) -> Response<Body> {
             "Open the link that `wardkeep serve` printed. It works once: for another browser, start it anew.",
         ),
     };
-    whole(status, "", "Not for you", &format!("<p>{}</p>\n", Text(text)))
+    whole(status, "", "Not for you", &format!("<p>{}</p>\n", Said(text)))
 }
 
 fn whole(status: StatusCode, here: &str, title: &str, body: &str) -> Response<Body> {
@@ -233,8 +233,8 @@ fn trouble(trouble: &Trouble) -> Response<Body> {
     let status = if trouble.missing { StatusCode::NOT_FOUND } else { StatusCode::CONFLICT };
     let body = format!(
         "<p class=\"bad\">{}</p>\n<p>What to do: {}</p>\n",
-        Text(&trouble.message),
-        Text(&trouble.next)
+        Said(&trouble.message),
+        Said(&trouble.next)
     );
     whole(status, "", "That did not work", &body)
 }

@@ -17,7 +17,7 @@ use wardkeep_identity::name::Name;
 use wardkeep_identity::show::{Body, Known, Limits, Line, Pair, Shown, Side, Status, Tag, compare};
 use wardkeep_monitor::index::Severity;
 
-use super::html::{Part, Text};
+use super::html::{LINKS, Part, Said, Text};
 
 /// The form that confirms what stands above it.
 pub(super) fn confirmation(form: &str, word: &str) -> String {
@@ -47,15 +47,21 @@ fn grave(severity: Option<Severity>) -> String {
 /// A link to a record.
 fn record_link(id: &str) -> String {
     let short: String = id.chars().take(10).collect();
-    format!("<a href=\"/record/{}\"><code>{}</code></a>", Part(id), Text(&short))
+    format!("<a href=\"{}{}\"><code>{}</code></a>", LINKS.record, Part(id), Text(&short))
 }
+
+/// Names of facts that are messages of ours.
+const OURS: [&str; 2] = ["why it asks", "suggestion"];
 
 /// Pairs of a name and a text.
 fn facts(pairs: &[(&str, String)]) -> String {
     let mut out = "<dl>".to_owned();
     for (name, text) in pairs.iter().filter(|(_, text)| !text.is_empty()) {
         // Writing to a string does not fail.
-        let _ = write!(out, "<dt>{name}</dt><dd>{}</dd>", Text(text));
+        let _ = match OURS.contains(name) {
+            true => write!(out, "<dt>{name}</dt><dd>{}</dd>", Said(text)),
+            false => write!(out, "<dt>{name}</dt><dd>{}</dd>", Text(text)),
+        };
     }
     out.push_str("</dl>\n");
     out
@@ -68,7 +74,7 @@ fn list(lines: &[String], out: &mut String) {
     }
     out.push_str("<ul>");
     for line in lines {
-        let _ = write!(out, "<li>{}</li>", Text(line));
+        let _ = write!(out, "<li>{}</li>", Said(line));
     }
     out.push_str("</ul>\n");
 }

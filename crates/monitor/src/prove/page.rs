@@ -6,7 +6,7 @@ use wardkeep_evidence::time::Timestamp;
 
 use super::Report;
 use crate::index::Severity;
-use crate::markup::Escaped;
+use crate::markup::{Escaped, coded};
 use crate::notices::Notice;
 use crate::provenance::{Graph, svg};
 
@@ -143,13 +143,15 @@ fn list(items: &[String], out: &mut String) {
 fn long(text: &str) -> String {
     const LONGEST: usize = 600;
     const PIECE: usize = 128;
-    let characters: Vec<char> = text.chars().take(LONGEST).collect();
-    let pieces = characters.chunks(PIECE).map(|piece| piece.iter().collect::<String>());
-    let mut shown: String = pieces.map(|piece| Escaped::new(&piece).to_string()).collect();
+    let mut shown: String = text.chars().take(LONGEST).collect();
     if text.chars().nth(LONGEST).is_some() {
         shown.push('…');
     }
-    shown
+    coded(&shown, |part| {
+        let characters: Vec<char> = part.chars().collect();
+        let pieces = characters.chunks(PIECE).map(|piece| piece.iter().collect::<String>());
+        pieces.map(|piece| Escaped::new(&piece).to_string()).collect()
+    })
 }
 
 /// Alerts on a line of time, one row for each severity.

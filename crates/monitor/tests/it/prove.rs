@@ -338,8 +338,7 @@ fn without_seals_everything_is_read_each_time() {
 
 #[test]
 fn hostile_records_stay_text_on_the_page() {
-    const EVIL: &str =
-        "</td><script src=//evil.example></script><img onerror=x src=y>\u{1b}[2J\u{202e}'\"&";
+    const EVIL: &str = "</td><script src=//evil.example></script>`</code><img onerror=x src=y>`\u{1b}[2J\u{202e}'\"&";
     let lab = Lab::new();
     let store = lab.store();
     let content = json!({

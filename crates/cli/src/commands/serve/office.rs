@@ -39,7 +39,7 @@ use crate::commands::evidence::report::configured_witnesses;
 use crate::commands::evidence::resolve::find_record;
 use crate::commands::identity::{Meant, StagedLines, held_lines, staged_lines};
 use crate::commands::log::told;
-use crate::commands::md::next_step;
+use crate::commands::md::next_step_on_page;
 use crate::commands::proxy::Look;
 use crate::commands::skill::list::state as place_state;
 use crate::commands::standing::Observer;
@@ -469,7 +469,7 @@ impl Office for Desk {
                 valid: found.state == State::Valid,
                 signed_at: found.manifest.as_ref().map(|manifest| manifest.signed_at.clone()),
                 text: text.into_owned(),
-                next: next_step(found.state, "wardkeep"),
+                next: next_step_on_page(found.state).map(str::to_owned),
             });
         }
         Ok(all)

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{Desk, Instead, Page, shown, whole};
 use crate::page::confirm::Change;
 use crate::page::door::Refusal;
-use crate::page::html::Text;
+use crate::page::html::Said;
 use crate::page::office::{Answer, Scope, Trouble};
 use crate::page::views;
 
@@ -136,7 +136,7 @@ pub(super) async fn confirm(State(desk): State<Arc<Desk>>, Form(said): Form<Conf
         let _ = write!(
             body,
             "<p class=\"good\" role=\"status\">{}</p>\n<p><a href=\"{back}\">Back</a></p>\n",
-            Text(said)
+            Said(said)
         );
         body
     })

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{facts, hidden, list, record_link};
-use crate::page::html::{Text, short};
+use crate::page::html::{Said, Text, short};
 use crate::page::office::{AnchorRow, Chain, Evidence, FullCheck};
 
 /// The view.
@@ -117,10 +117,10 @@ fn anchors(anchors: &[AnchorRow], out: &mut String) {
     out.push_str("</tbody></table></div>\n");
     for one in anchors {
         if let Some(alarm) = &one.alarm {
-            let _ = writeln!(out, "<p class=\"bad\">{}: {}</p>", Text(&one.name), Text(alarm));
+            let _ = writeln!(out, "<p class=\"bad\">{}: {}</p>", Text(&one.name), Said(alarm));
         }
         if let Some(failure) = &one.failure {
-            let _ = writeln!(out, "<p class=\"high\">{}: {}</p>", Text(&one.name), Text(failure));
+            let _ = writeln!(out, "<p class=\"high\">{}: {}</p>", Text(&one.name), Said(failure));
         }
     }
 }

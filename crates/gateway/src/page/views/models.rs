@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::facts;
-use crate::page::html::{Text, short};
+use crate::page::html::{Said, Text, short};
 use crate::page::office::ModelApi;
 
 /// Characters of a line that are shown.
@@ -75,7 +75,7 @@ fn lines(lines: &[(String, String)], none: &str, out: &mut String) {
     out.push_str("<ul class=\"events\">\n");
     for (time, line) in lines {
         let line = short(line, LONGEST);
-        let _ = writeln!(out, "<li><time>{}</time> {}</li>", Text(time), Text(&line));
+        let _ = writeln!(out, "<li><time>{}</time> {}</li>", Text(time), Said(&line));
     }
     out.push_str("</ul>\n");
 }

@@ -6,7 +6,7 @@ use wardkeep_monitor::grade::Grade;
 
 use super::chain::looked;
 use super::{grave, record_link};
-use crate::page::html::{Text, short};
+use crate::page::html::{Said, Text, short};
 use crate::page::office::{Evidence, Posture};
 
 /// The view.
@@ -49,7 +49,7 @@ pub(in crate::page) fn view(posture: &Posture) -> String {
                 "<li>{} <time>{}</time> {} {}</li>",
                 grave(Some(alert.severity)),
                 Text(&alert.time),
-                Text(&short(&alert.message, 300)),
+                Said(&short(&alert.message, 300)),
                 record_link(&alert.record.to_string())
             );
         }
@@ -130,7 +130,7 @@ fn mark(grade: &Grade, out: &mut String) {
             let _ = write!(
                 out,
                 "<li><span{class}>{}</span> <span class=\"gain\">{gains}</span> <code>{}</code></li>",
-                Text(&short(&step.what, 300)),
+                Said(&short(&step.what, 300)),
                 Text(&short(&step.command, 300))
             );
         }

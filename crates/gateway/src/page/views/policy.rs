@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{hidden, text_change};
-use crate::page::html::Text;
+use crate::page::html::{Said, Text};
 use crate::page::office::Policy;
 
 /// The view.
@@ -24,7 +24,7 @@ pub(in crate::page) fn view(all: &[Policy], form: &str) -> String {
             one.signed_at.as_ref().map(|at| format!(", signed {}", Text(at))).unwrap_or_default()
         );
         if let Some(next) = &one.next {
-            let _ = writeln!(out, "<p>What to do: {}</p>", Text(next));
+            let _ = writeln!(out, "<p>What to do: {}</p>", Said(next));
         }
         let _ = writeln!(
             out,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{difference, hidden, plain};
-use crate::page::html::Text;
+use crate::page::html::{Said, Text};
 use crate::page::office::Staged;
 
 /// The view.
@@ -48,7 +48,7 @@ pub(in crate::page) fn sure(one: &Staged, approve: bool, confirmation: &str) -> 
 fn about(one: &Staged) -> String {
     let mut out = format!("<h2>{}</h2>\n", Text(&one.workspace));
     if let Some(trouble) = &one.trouble {
-        let _ = writeln!(out, "<p class=\"bad\">{}</p>", Text(trouble));
+        let _ = writeln!(out, "<p class=\"bad\">{}</p>", Said(trouble));
     }
     if let Some(hash) = &one.hash {
         let _ = writeln!(out, "<p class=\"soft\">hash <code>{}</code></p>", Text(hash));
@@ -56,7 +56,7 @@ fn about(one: &Staged) -> String {
     if !one.concerns.is_empty() {
         out.push_str("<ul class=\"concerns\">");
         for concern in &one.concerns {
-            let _ = write!(out, "<li class=\"high\">{}</li>", Text(concern));
+            let _ = write!(out, "<li class=\"high\">{}</li>", Said(concern));
         }
         out.push_str("</ul>\n");
     }

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::{facts, grave, plain};
-use crate::page::html::{Part, Text};
+use crate::page::html::{Part, Said};
 use crate::page::office::RecordView;
 
 /// The view.
 pub(in crate::page) fn view(record: &RecordView) -> String {
     let event = &record.event;
-    let mut out = format!("<p>{} {}</p>\n", grave(event.severity), Text(&event.text));
+    let mut out = format!("<p>{} {}</p>\n", grave(event.severity), Said(&event.text));
     out.push_str(&facts(&[
         ("type", event.kind.clone()),
         ("when", event.time.clone()),

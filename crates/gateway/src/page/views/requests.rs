@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wardkeep_monitor::approvals::{Content, Shown, Status};
 
 use super::{facts, hidden, record_link, text_change};
-use crate::page::html::{Part, Text, short};
+use crate::page::html::{Part, Said, Text, short};
 use crate::page::office::{Answer, Requests, Scope};
 
 /// The list.
@@ -22,7 +22,7 @@ pub(in crate::page) fn view(requests: &Requests) -> String {
              <p class=\"soft\">{minutes}:{seconds:02} left · session {} · {}</p></section>",
             Part(&one.id),
             Text(&short(&one.what, 200)),
-            Text(&one.reason),
+            Said(&one.reason),
             Text(&short(&one.session, 60)),
             record_link(&one.id)
         );

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{facts, grave, record_link};
-use crate::page::html::{Text, short};
+use crate::page::html::{Said, Text, short};
 use crate::page::office::{SkillRow, Skills};
 
 /// The view.
@@ -14,7 +14,7 @@ pub(in crate::page) fn view(skills: &Skills) -> String {
             out,
             "<p class=\"bad\">No pin and no approval counts: {}</p>\n\
              <p>What to do: <code>wardkeep config show</code></p>",
-            Text(why)
+            Said(why)
         );
     } else if skills.pinned.is_empty() {
         out.push_str(
@@ -31,7 +31,7 @@ pub(in crate::page) fn view(skills: &Skills) -> String {
                 "<li>{} <time>{}</time> {} {}</li>",
                 grave(event.severity),
                 Text(&event.time),
-                Text(&short(&event.text, 300)),
+                Said(&short(&event.text, 300)),
                 record_link(&event.id)
             );
         }

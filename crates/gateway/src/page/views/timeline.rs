@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wardkeep_monitor::index::Category;
 
 use super::{grave, record_link};
-use crate::page::html::{Part, Text, short};
+use crate::page::html::{Part, Said, Text, short};
 use crate::page::office::Events;
 use crate::page::routes::Filters;
 
@@ -87,7 +87,7 @@ pub(in crate::page) fn rows(events: &Events) -> String {
             Text(&event.time.replacen('T', " ", 1).replace('Z', "")),
             grave(event.severity),
             Text(&event.kind),
-            Text(&short(&event.text, 240)),
+            Said(&short(&event.text, 240)),
             Text(&event.principal),
             Text(&short(&event.agent, 24)),
             record_link(&event.id),
