@@ -314,6 +314,19 @@ const tests = async (browser, { ready }, request) => {
     await shoot(page, name);
     await harmless(page, name);
   }
+  // Where a page that was read led to: marked, named, and one step away.
+  const [fetched] = await page.goto(at("/timeline?kind=ToolResult&text=docs.example")).then(() => page.$$eval("a[href^='/record/']", (all) => all.map((one) => one.pathname)));
+  await page.goto(at(fetched));
+  await shoot(page, "provenance");
+  const nodes = await page.$$eval(".picture a", (all) => all.map((one) => ({ to: one.getAttribute("href"), tip: one.querySelector("title").textContent, text: [...one.querySelectorAll("text")].map((text) => text.textContent).join(" ") })));
+  check(nodes.every((node) => /^\/record\/[0-9a-f]{64}$/.test(node.to)), "records of the picture are links", JSON.stringify(nodes));
+  const here = nodes.find((node) => node.to === fetched);
+  check(here?.text.includes("docs.example"), "the page that was read is named", JSON.stringify(here));
+  check(here.tip.includes("tainted: ") && here.tip.includes("WEB_DERIVED"), "and told to be tainted", here.tip);
+  check((await page.$eval(".picture", (one) => one.textContent)).includes("bar: tainted"), "the mark is explained");
+  const led = nodes.find((node) => node.to !== fetched);
+  await Promise.all([page.waitForNavigation(), page.$eval(`.picture a[href="${led.to}"]`, (one) => one.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true })))]);
+  equal(page.url(), at(led.to), "a record of the picture is one click away");
   await page.goto(at("/report"));
   await shoot(page, "report");
   await page.goto(at("/evidence"));

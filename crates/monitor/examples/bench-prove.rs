@@ -249,7 +249,12 @@ fn measure(reader: &StoreReader) {
     let closure = Closure::of(reader, &index, root, walk).expect("a closure");
     let start = Watch::start();
     let graph = Graph::of(reader, &index, &closure).expect("a graph");
-    println!("graph: {} nodes, {} bytes in {}", graph.nodes.len(), svg(&graph, "x").len(), start);
+    println!(
+        "graph: {} nodes, {} bytes in {}",
+        graph.nodes.len(),
+        svg(&graph, "x", None).len(),
+        start
+    );
     let start = Watch::start();
     let plan = restore_plan(reader, &index, &closure).expect("a plan");
     println!("plan: {} files in {}", plan.restore.len(), start);

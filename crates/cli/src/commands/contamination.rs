@@ -68,7 +68,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     show(context, &found);
     if let (Some(path), Some(graph)) = (&args.graph, &graph) {
         let way = if args.backward { "What it came from" } else { "What came from it" };
-        let picture = svg(graph, &format!("{way}: record {source:.10}"));
+        let picture = svg(graph, &format!("{way}: record {source:.10}"), None);
         StagedFile::replace(path, 0o600, picture.as_bytes())?;
         context.ui.say(format!("picture in {}", path.display()));
     }

@@ -59,7 +59,7 @@ pub fn page(report: &Report, graph: Option<(&Graph, &str)>) -> String {
         let _ = write!(
             out,
             "<h2>Where the gravest alert came from</h2>\n<div class=\"scroll\">{}</div>\n",
-            svg(graph, title)
+            svg(graph, title, None)
         );
     }
     notices(report, &mut out);

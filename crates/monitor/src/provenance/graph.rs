@@ -1,9 +1,12 @@
 //! A closure as a graph that fits on a page: its records, or groups of them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use serde::Serialize;
 use wardkeep_evidence::hash::RecordId;
+use wardkeep_guard::rules::built_in::FOREIGN;
+use wardkeep_guard::taint::Taint;
 
 use super::{Closure, Direction, read};
 use crate::index::{Facts, Index, LookError, Severity};
@@ -31,6 +34,10 @@ pub struct GraphNode {
     pub label: String,
     /// What it is about.
     pub detail: String,
+    /// The page or the file that it came from, where the record says so.
+    pub place: Option<String>,
+    /// What of its taint others could have written; of a group this is not known.
+    pub taint: Vec<&'static str>,
     /// Its session.
     pub session: String,
     /// How grave it is.
@@ -114,6 +121,8 @@ impl Graph {
                         record: Some(record.id),
                         label,
                         detail: facts.subject.or(facts.text("message")).unwrap_or_default().into(),
+                        place: facts.text("place").map(str::to_owned),
+                        taint: foreign(&record.taint),
                         session: record.meta_str("session").unwrap_or_default().to_owned(),
                         level: facts.shape.level,
                         records: 1,
@@ -162,6 +171,8 @@ impl Graph {
                         record: None,
                         label: shape.kind.to_string(),
                         detail: String::new(),
+                        place: None,
+                        taint: Vec::new(),
                         session: session.to_owned(),
                         level: None,
                         records: 0,
@@ -234,4 +245,10 @@ impl Graph {
             node.depth = depth.unwrap_or(deepest + 1);
         }
     }
+}
+
+/// Flags of what others could have written, and what came through a proxy.
+fn foreign(names: &[Cow<'_, str>]) -> Vec<&'static str> {
+    let taint = Taint::from_names(names.iter().map(AsRef::as_ref));
+    taint.only(FOREIGN.union(Taint::PROXY_DERIVED)).names().collect()
 }

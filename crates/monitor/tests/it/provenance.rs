@@ -8,14 +8,16 @@ use serde_json::json;
 use wardkeep_evidence::hash::{BlobHash, RecordId, sha256};
 use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_monitor::index::{Index, LookError};
+use wardkeep_monitor::markup::Links;
 use wardkeep_monitor::provenance::{
     Closure, Direction, Graph, Walk, contamination, restore_plan, svg,
 };
-use wardkeep_monitor::store::StoreReader;
+use wardkeep_monitor::store::{Event, StoreReader};
 
-use crate::lab::{Deed, Lab, denied, tool, write, write_journal};
+use crate::lab::{Deed, Lab, denied, tool, value, write, write_journal};
 
 const FORWARD: Walk = Walk { direction: Direction::Forward, direct: false };
+const LINKS: Links = Links { home: "/", record: "/record/" };
 const BACKWARD: Walk = Walk { direction: Direction::Backward, direct: false };
 
 fn members(lab: &Lab, start: RecordId, walk: Walk) -> Vec<u64> {
@@ -244,7 +246,7 @@ fn hostile_names_stay_text_in_the_picture() {
         if number == 1 {
             let (reader, index) = (lab.reader(), lab.index());
             let closure = Closure::of(&reader, &index, page, FORWARD).unwrap();
-            check(&svg(&Graph::of(&reader, &index, &closure).unwrap(), EVIL));
+            check(&svg(&Graph::of(&reader, &index, &closure).unwrap(), EVIL, Some(&LINKS)));
         }
         Deed::new(RecordType::ToolCall, json!({})).within(EVIL).from(&[page]).append(&store);
     }
@@ -252,7 +254,51 @@ fn hostile_names_stay_text_in_the_picture() {
     let closure = Closure::of(&reader, &index, page, FORWARD).unwrap();
     let graph = Graph::of(&reader, &index, &closure).unwrap();
     assert!(graph.grouped);
-    check(&svg(&graph, EVIL));
+    check(&svg(&graph, EVIL, Some(&LINKS)));
+}
+
+#[test]
+fn what_is_tainted_is_told_apart_and_leads_to_its_record() {
+    const EVIL: &str = "https://</text><script>.example/\u{202e}\"'&";
+    let lab = Lab::new();
+    let store = lab.store();
+    let add = |kind, content, taint: &[&'static str], parents: &[RecordId]| {
+        let deed = Deed::new(kind, content);
+        let event = Event::new(kind, Principal::Web, value(&deed.content));
+        let taint = taint.iter().map(|name| (*name).into()).collect();
+        let event = Event { session: "s:1", agent: "a", parents: parents.to_vec(), taint, ..event };
+        store.append(event).unwrap().id
+    };
+    let fetched = json!({"act":"return","subject":"WebFetch","place":"https://docs.example/guide"});
+    let web = ["UNTRUSTED", "TOOL_OUTPUT", "WEB_DERIVED"];
+    let page = add(RecordType::ToolResult, fetched, &web, &[]);
+    let note = json!({"act":"write","surface":"FileSystem","subject":"/w/note.md"});
+    let written = add(RecordType::FileWrite, note, &["WEB_DERIVED"], &[page]);
+    let own = json!({"act":"call","subject":"own"});
+    let clean = add(RecordType::ToolCall, own, &["TOOL_OUTPUT"], &[page]);
+    let evil = json!({"act":"return","subject":"Read","place":EVIL});
+    add(RecordType::ToolResult, evil, &web, &[page]);
+    let (reader, index) = (lab.reader(), lab.index());
+    let closure = Closure::of(&reader, &index, page, FORWARD).unwrap();
+    let graph = Graph::of(&reader, &index, &closure).unwrap();
+    let alone = svg(&graph, "title", None);
+    assert!(!alone.contains("<a ") && !alone.contains("href"), "{alone}");
+    let shown = svg(&graph, "title", Some(&LINKS));
+    check(&shown);
+    assert!(shown.contains("bar: tainted"), "{shown}");
+    let node = |id: RecordId| {
+        let link = format!("<a href=\"/record/{id}\">");
+        shown.split_once(&link).unwrap().1.split_once("</a>").unwrap().0
+    };
+    assert!(
+        node(page).contains("tainted: UNTRUSTED WEB_DERIVED · from https://docs.example/guide")
+    );
+    assert!(node(page).contains(">WebFetch · docs.example<"), "{}", node(page));
+    assert!(node(written).contains("tainted: WEB_DERIVED"), "{}", node(written));
+    // By more than a colour: the bar is a second shape.
+    let shapes = [page, written, clean].map(|id| node(id).matches("<rect").count());
+    assert_eq!(shapes, [2, 2, 1], "{shown}");
+    assert!(!node(clean).contains("tainted"), "{}", node(clean));
 }
 
 fn check(picture: &str) {

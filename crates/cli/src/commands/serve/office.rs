@@ -15,7 +15,7 @@ use wardkeep_evidence::record::RecordType;
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_evidence::verify::Trust;
 use wardkeep_gateway::page::{
-    Answer, Chain, Event, Events, EventsAsked, Evidence, FullCheck, Given, ModelApi, Office,
+    Answer, Chain, Event, Events, EventsAsked, Evidence, FullCheck, Given, LINKS, ModelApi, Office,
     Outcome, Policy, Posture, RecordView, Requests, Scope, SkillRow, Skills, Staged, Trouble,
     Waiting,
 };
@@ -302,7 +302,7 @@ impl Office for Desk {
                 if closure.is_empty() {
                     return Ok(None);
                 }
-                Ok(Some(svg(&Graph::of(reader, index, &closure)?, title)))
+                Ok(Some(svg(&Graph::of(reader, index, &closure)?, title, Some(&LINKS))))
             })
         };
         let title = |what: &str| format!("Record {id:.10} and its {what}");

@@ -32,7 +32,7 @@ pub(in crate::page) fn view(record: &RecordView) -> String {
         if let Some(picture) = picture {
             let _ = writeln!(
                 out,
-                "<h2>{title}</h2>\n<div class=\"scroll picture\" role=\"img\" tabindex=\"0\" aria-label=\"{title}\">{picture}</div>"
+                "<h2>{title}</h2>\n<div class=\"scroll picture\" role=\"group\" tabindex=\"0\" aria-label=\"{title}\">{picture}</div>"
             );
         }
     }
