@@ -74,3 +74,21 @@ export const covered = () =>
   [...document.querySelectorAll(".diff td")]
     .filter((one) => one.scrollHeight > one.clientHeight + 2 || one.scrollWidth > one.clientWidth + 2)
     .map((one) => `${one.clientHeight} of ${one.scrollHeight} pixels: ${one.textContent.slice(0, 30)}`);
+
+/** In the page: words of a usual length that do not stand on one line. */
+export const broken = () => {
+  const found = [];
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (node.parentElement.closest("svg, style")) continue;
+    for (const word of node.data.matchAll(/\S+/g)) {
+      if (word[0].length > 14) continue;
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const tops = [...range.getClientRects()].map((box) => Math.round(box.top));
+      if (new Set(tops).size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+};

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import puppeteer from "puppeteer-core";
-import { contrast, controls, covered, names, reached } from "./look.mjs";
+import { broken, contrast, controls, covered, names, reached } from "./look.mjs";
 
 const [program, chromium, shots] = process.argv.slice(2);
 const started = Date.now();
@@ -227,6 +227,11 @@ const tests = async (browser, { ready }, request) => {
   for (const path of ["/", "/timeline", "/requests", "/policy", "/skills", "/models", "/evidence", "/report"]) {
     equal((await page.goto(at(path))).status(), 200, path);
     await harmless(page, path);
+    const raw = await page.$eval("main", (main) => {
+      main.querySelectorAll("pre, textarea").forEach((one) => one.remove());
+      return main.textContent.match(/.{0,30}`.{0,30}/)?.[0] ?? "";
+    });
+    equal(raw, "", `${path}: no backtick is left`);
   }
   say("hostile content is harmless");
 
@@ -328,7 +333,15 @@ const tests = async (browser, { ready }, request) => {
   await Promise.all([page.waitForNavigation(), page.$eval(`.picture a[href="${led.to}"]`, (one) => one.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true })))]);
   equal(page.url(), at(led.to), "a record of the picture is one click away");
   await page.goto(at("/report"));
+  await usable(page, "report");
+  for (const width of [1280, 390]) {
+    await page.setViewport({ width, height: 900 });
+    const words = await page.evaluate(broken);
+    check(words.length === 0, `the report at ${width} pixels breaks no word`, words.slice(0, 8).join(", "));
+  }
   await shoot(page, "report");
+  await Promise.all([page.waitForNavigation(), page.click("nav a")]);
+  equal(page.url(), own, "the report leads back");
   await page.goto(at("/evidence"));
   await press("Verify all of it now");
   check((await page.$eval("main", (main) => main.textContent)).includes("PASS"), "the evidence is verified");

@@ -220,7 +220,7 @@ fn measure(reader: &StoreReader) {
     asked.asked = Asked { since: last, ..Asked::default() };
     run("since the last alerts", &asked);
     let start = Watch::start();
-    println!("page: {} bytes in {}", page(&report, None).len(), start);
+    println!("page: {} bytes in {}", page(&report, None, None).len(), start);
 
     let index = Index::open(reader.path()).expect("an index");
     let start = Watch::start();

@@ -88,7 +88,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if let Some(path) = &args.html {
         let graph = gravest(&reader, &report)?;
         let graph = graph.as_ref().map(|(graph, title)| (graph, title.as_str()));
-        StagedFile::replace(path, 0o600, page(&report, graph).as_bytes())?;
+        StagedFile::replace(path, 0o600, page(&report, graph, None).as_bytes())?;
         context.ui.say(format!("page in {}", path.display()));
     }
     report.actions.iter().for_each(|action| context.ui.hint(action));

@@ -146,6 +146,7 @@ fn only_the_one_link_lets_in() {
             assert!(head.contains(header), "{path}: {header}: {head}");
         }
         assert!(!head.contains("unsafe-inline") || path == "/report", "{head}");
+        assert!(answer.contains("<a href=\"/\">Back to the page</a>") == (path == "/report"));
         // Another name for this machine, as someone who has a name server may give it.
         let rebound = page.send(&format!(
             "GET {path} HTTP/1.1\r\nHost: evil.example\r\nCookie: {}\r\nConnection: close\r\n\r\n",

@@ -6,7 +6,7 @@ use wardkeep_evidence::time::Timestamp;
 
 use super::Report;
 use crate::index::Severity;
-use crate::markup::{Escaped, coded};
+use crate::markup::{Escaped, Links, coded};
 use crate::notices::Notice;
 use crate::provenance::{Graph, svg};
 
@@ -16,12 +16,14 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #16202c; --soft: #5b6878; --line: #d8dee6; --paper: #fff;
-  --card: #f6f8fa; --good: #15803d; --bad: #b3261e; --high: #b45309; --medium: #a16207; }
+  --card: #f6f8fa; --good: #15803d; --bad: #b3261e; --high: #b45309; --medium: #a16207; --link: #0b57a4; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9aa7b4; --line: #303a46;
-  --paper: #11161c; --card: #19212a; --good: #4ade80; --bad: #f87171; --high: #fb923c; --medium: #facc15; } }
+  --paper: #11161c; --card: #19212a; --good: #4ade80; --bad: #f87171; --high: #fb923c; --medium: #facc15;
+  --link: #7cb7ff; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 72rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
-  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
+a { color: var(--link); }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; }
 p { margin: .3rem 0; } .soft { color: var(--soft); }
 .good { color: var(--good); } .bad, .critical { color: var(--bad); } .high { color: var(--high); }
@@ -31,22 +33,34 @@ p { margin: .3rem 0; } .soft { color: var(--soft); }
 .card b { display: block; font-size: 1.5rem; }
 table { border-collapse: collapse; width: 100%; } td, th { text-align: left; vertical-align: top;
   padding: .4rem .6rem .4rem 0; border-bottom: 1px solid var(--line); } th { color: var(--soft); font-weight: 500; }
+/* Only a text may break inside a word, and it has room enough to need that seldom. */
+td { overflow-wrap: anywhere; min-width: 8rem; } .fixed { overflow-wrap: normal; white-space: nowrap; min-width: 0; }
 code { font: 13px ui-monospace, monospace; } .scroll { overflow-x: auto; border: 1px solid var(--line);
   border-radius: 8px; } ul { padding-left: 1.2rem; margin: .3rem 0; }
+@media (max-width: 45rem) {
+  body { padding: 1.2rem 1rem 3rem; } .cards { grid-template-columns: repeat(auto-fill, minmax(6.2rem, 1fr)); gap: .4rem; }
+  .card { padding: .4rem .5rem; font-size: .78rem; } .card b { font-size: 1.2rem; }
+  table, tbody, tr, td, th { display: block; border: 0; padding: 0; min-width: 0; }
+  tr { padding: .6rem 0; border-bottom: 1px solid var(--line); } .head { display: none; }
+  .fixed, .session { display: inline; padding-right: .6rem; } .session { color: var(--soft); } .fixed br { display: none; }
+  th { font-size: .85rem; } tr { font-size: .93rem; }
+}
 ";
 
-/// Writes the report as a page; `graph` is that of the gravest alert, with its title.
+/// Writes the report as a page; `graph` is that of the gravest alert, with its title. With `links` it is a
+/// view of a page and leads back there; without, it is a file on its own.
 #[must_use]
-pub fn page(report: &Report, graph: Option<(&Graph, &str)>) -> String {
+pub fn page(report: &Report, graph: Option<(&Graph, &str)>, links: Option<&Links>) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
     let _ = write!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"referrer\" content=\"no-referrer\">\
-         <title>Wardkeep report</title><style>{STYLE}</style></head><body>\n<h1>Wardkeep report</h1>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"referrer\" content=\"no-referrer\">\
+         <title>Wardkeep report</title><style>{STYLE}</style></head><body>\n{}<main><h1>Wardkeep report</h1>\n\
          <p class=\"soft\">made {} from {}</p>\n",
+        links.map(back).unwrap_or_default(),
         Escaped::new(&report.generated_at),
         Escaped::new(&report.health.state_dir),
     );
@@ -54,18 +68,25 @@ pub fn page(report: &Report, graph: Option<(&Graph, &str)>) -> String {
     cards(report, &mut out);
     messages(report, &mut out);
     timeline(&report.alerts, &mut out);
-    alerts(report, &mut out);
+    alerts(report, links, &mut out);
     if let Some((graph, title)) = graph {
         let _ = write!(
             out,
             "<h2>Where the gravest alert came from</h2>\n<div class=\"scroll\">{}</div>\n",
-            svg(graph, title, None)
+            svg(graph, title, links)
         );
     }
-    notices(report, &mut out);
+    notices(report, links, &mut out);
     health(report, &mut out);
-    out.push_str("</body></html>\n");
+    out.push_str("</main></body></html>\n");
     out
+}
+
+fn back(links: &Links) -> String {
+    format!(
+        "<nav aria-label=\"Views\"><p><a href=\"{}\">Back to the page</a></p></nav>\n",
+        Escaped::new(links.home)
+    )
 }
 
 fn verdict(report: &Report, out: &mut String) {
@@ -203,27 +224,27 @@ fn timeline(alerts: &[Notice], out: &mut String) {
     );
 }
 
-fn alerts(report: &Report, out: &mut String) {
+fn alerts(report: &Report, links: Option<&Links>, out: &mut String) {
     out.push_str("<h2>Alerts</h2>\n");
     if report.alerts.is_empty() {
         out.push_str("<p>None.</p>\n");
         return;
     }
-    table(&report.alerts, report.more_alerts, out);
+    table(&report.alerts, report.more_alerts, links, out);
 }
 
-fn notices(report: &Report, out: &mut String) {
+fn notices(report: &Report, links: Option<&Links>, out: &mut String) {
     out.push_str("<h2>Not acknowledged</h2>\n");
     if report.agent_notifications.is_empty() {
         out.push_str("<p>None.</p>\n");
         return;
     }
-    table(&report.agent_notifications, report.more_notifications, out);
+    table(&report.agent_notifications, report.more_notifications, links, out);
 }
 
-fn table(notices: &[Notice], more: u64, out: &mut String) {
+fn table(notices: &[Notice], more: u64, links: Option<&Links>, out: &mut String) {
     out.push_str(
-        "<table><tr><th>time</th><th>severity</th><th>what</th><th>session</th><th>record</th></tr>\n",
+        "<table><tr class=\"head\"><th>time</th><th>severity</th><th>what</th><th>session</th><th>record</th></tr>\n",
     );
     for notice in notices {
         let category = notice.category.map(|word| word.to_string()).unwrap_or_default();
@@ -231,15 +252,19 @@ fn table(notices: &[Notice], more: u64, out: &mut String) {
             .suggestion
             .as_deref()
             .map(|text| format!("<br><span class=\"soft\">{}</span>", long(text)));
+        let mut record = format!("<code>{:.10}</code>", notice.record);
+        if let Some(links) = links {
+            let address = Escaped::new(links.record);
+            record = format!("<a href=\"{address}{}\">{record}</a>", notice.record);
+        }
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><td class=\"{severity}\">{severity}<br>{category}</td><td>{}{}</td><td>{}</td>\
-             <td><code>{:.10}</code></td></tr>",
+            "<tr><td class=\"fixed\">{}</td><td class=\"fixed {severity}\">{severity}<br> {category}</td>\
+             <td>{}{}</td><td class=\"session\">{}</td><td class=\"fixed\">{record}</td></tr>",
             Escaped::new(&notice.time),
             long(&notice.message),
             next.unwrap_or_default(),
             Escaped::cut(&notice.session, 60),
-            notice.record,
             severity = notice.severity,
         );
     }

@@ -362,7 +362,8 @@ fn hostile_records_stay_text_on_the_page() {
             let closure = Closure::of(&reader, &index, report.alerts[0].record, walk).unwrap();
             Graph::of(&reader, &index, &closure).unwrap()
         };
-        let page = page(&report, Some((&graph, EVIL)));
+        let page = page(&report, Some((&graph, EVIL)), None);
+        assert!(!page.contains("<a "), "a file on its own leads nowhere");
         for bad in
             ["<script", "<img", "onerror=x src=y>", "\u{1b}", "\u{202e}", "http-equiv=\"refresh"]
         {

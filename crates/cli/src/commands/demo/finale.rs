@@ -71,7 +71,7 @@ pub(super) fn hand_out(stage: &Stage<'_>, keep: Option<&Path>) -> Result<Option<
     let told = prove(&store, &Trust::default(), &query, now, stage.threads(), &mut |_| {})?;
     let graph = gravest(&store, &told)?;
     let graph = graph.as_ref().map(|(graph, title)| (graph, title.as_str()));
-    let html = page(&told, graph);
+    let html = page(&told, graph, None);
     let report = place.join(REPORT);
     StagedFile::replace(&report, 0o600, html.as_bytes())?;
     let shown = |path: &Path| keep.map(|_| path.display().to_string());

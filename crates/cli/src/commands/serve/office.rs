@@ -510,6 +510,6 @@ impl Office for Desk {
         let now = self.clock.now();
         let report =
             prove(&reader, &trust, &query, now, self.threads, &mut |_| {}).map_err(trouble)?;
-        Ok(page(&report, None))
+        Ok(page(&report, None, Some(&LINKS)))
     }
 }
