@@ -16,7 +16,7 @@ use wardkeep_evidence::time::Timestamp;
 use wardkeep_monitor::journal::Clock;
 use wardkeep_monitor::store::{Event, Store, StoreConfig};
 
-use crate::shared::{BINARY, Ran, command, edit, run, succeed};
+use crate::shared::{BINARY, Ran, command, edit, run, skip, succeed};
 
 /// A state directory `state` in `folder` with ten records of two sessions, the first eight of
 /// them sealed; gives the ids.
@@ -190,9 +190,17 @@ fn parts_say_what_they_are_a_part_of() {
     let ids = sealed_state(folder.path());
     let at = folder.path();
     succeed(at, &with_state(&["evidence", "export", "all.zip"]));
-    succeed(at, &["aegx", "verify", "all.zip", "--log", "state/log.pub"]);
+    let text = succeed(at, &["aegx", "verify", "all.zip", "--log", "state/log.pub"]);
+    let verdict = "Verification: PASS (8 of 10 entries signed by the log that you named)\n";
+    assert!(text.starts_with(verdict), "{text}");
+    // Whoever made it could have made the keys, too.
+    let text = succeed(at, &["aegx", "verify", "all.zip"]);
+    let verdict = "Verification: PASS (it holds together; signed only by keys that came with it)\n";
+    assert!(text.starts_with(verdict), "{text}");
     succeed(at, &with_state(&["evidence", "export", "odd", "--session", "odd"]));
     let text = succeed(at, &["aegx", "verify", "odd", "--log", "state/log.pub"]);
+    let verdict = "Verification: PASS (4 of 5 records signed by the log that you named)\n";
+    assert!(text.starts_with(verdict), "{text}");
     assert!(text.contains("which had 10 entries"), "{text}");
     assert!(text.contains("4 records to be in the sealed log, 1 not sealed yet"), "{text}");
     let records = fs::read_to_string(at.join("odd/records.jsonl")).unwrap();
@@ -206,6 +214,41 @@ fn parts_say_what_they_are_a_part_of() {
     let none = json(at, &["evidence", "export", "none", "--since", "2099-01-01T00:00:00Z"]);
     assert_eq!(none["exported"]["records"], 0);
     succeed(at, &["aegx", "verify", "none"]);
+}
+
+#[test]
+fn a_bundle_that_another_program_unpacks_verifies_for_any_user() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    const TEST: &str = "a_bundle_that_another_program_unpacks_verifies_for_any_user";
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    sealed_state(at);
+    succeed(at, &with_state(&["evidence", "export", "all.zip"]));
+    let is_root = rustix::process::geteuid().is_root();
+    fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(at.join("work")).unwrap();
+    // A build folder need not be open to everybody.
+    fs::copy(BINARY, at.join("program")).unwrap();
+    let user = |program: &str, arguments: &[&str]| {
+        let mut command = command(program, &at.join("work"));
+        command.args(arguments);
+        if is_root {
+            // Root enters any folder.
+            command.uid(65534).gid(65534);
+        }
+        command.output().map(Ran::from)
+    };
+    if is_root {
+        std::os::unix::fs::chown(at.join("work"), Some(65534), Some(65534)).unwrap();
+    }
+    let Ok(ran) = user("unzip", &["-q", "../all.zip", "-d", "out"]) else {
+        return skip("unzip", TEST);
+    };
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = user(at.join("program").to_str().unwrap(), &["aegx", "verify", "out"]).unwrap();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.starts_with("Verification: PASS ("), "{ran:?}");
 }
 
 #[test]

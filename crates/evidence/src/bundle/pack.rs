@@ -42,7 +42,7 @@ pub fn export_zip(directory: &Path, target: &Path, replace: bool) -> Result<()> 
         if let Some((name, _)) = member.name.split_once('/')
             && folder.as_deref() != Some(name)
         {
-            zip.add_directory(name, options()).map_err(zip_error)?;
+            zip.add_directory(name, folder_options()).map_err(zip_error)?;
             folder = Some(name.to_owned());
         }
         let method = if member.size > 1 << 20 && packs_too_well(source.open(&member.name)?)? {
@@ -124,6 +124,11 @@ fn options() -> SimpleFileOptions {
         .last_modified_time(DateTime::default())
         .compression_method(CompressionMethod::Deflated)
         .unix_permissions(0o644)
+}
+
+/// A folder that nobody may enter cannot be read once it is unpacked.
+fn folder_options() -> SimpleFileOptions {
+    options().unix_permissions(0o755)
 }
 
 fn zip_error(error: zip::result::ZipError) -> BundleError {

@@ -406,6 +406,21 @@ fn what_is_no_zip_is_refused() {
     assert!(refusal(&[0; 100_000]).contains("no end record"));
 }
 
+/// Whoever unpacks a bundle with another program must be able to enter its folders, and nobody else's time or
+/// umask may show in it.
+#[test]
+fn other_programs_can_unpack_what_is_packed() {
+    let mut zip = zip::ZipArchive::new(Cursor::new(small_zip())).unwrap();
+    let mut folders = 0;
+    for index in 0..zip.len() {
+        let file = zip.by_index(index).unwrap();
+        let expected = if file.is_dir() { 0o40_755 } else { 0o100_644 };
+        assert_eq!(file.unix_mode(), Some(expected), "{}", file.name());
+        folders += usize::from(file.is_dir());
+    }
+    assert!(folders > 0);
+}
+
 fn small_zip() -> Vec<u8> {
     static BYTES: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(make_small_zip);
     BYTES.clone()

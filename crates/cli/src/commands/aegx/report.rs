@@ -71,6 +71,41 @@ impl<'a> Answer<'a> {
     }
 }
 
+/// The verdict in one line: with how far it reaches, so that nobody takes a bundle that holds together
+/// for one that somebody vouches for. With `--lenient` it is the bare word of v0.1.
+pub(super) fn headline(report: &Report, options: &Options) -> Line {
+    let verdict = Line::from("Verification: ");
+    match (report.passed(), options.mode) {
+        (false, _) => verdict.bad("FAIL"),
+        (true, Mode::Lenient) => verdict.good("PASS"),
+        (true, Mode::Strict) => {
+            verdict.good("PASS").plain(format!(" ({})", vouched(report, options)))
+        }
+    }
+}
+
+/// Who vouches for how much of it, of those that were named.
+fn vouched(report: &Report, options: &Options) -> String {
+    let Some(seals) = &report.seals else {
+        return "it holds together; signed by nobody".to_owned();
+    };
+    let (what, signed, all) = match &report.part {
+        Some(part) => ("records", part.proven, report.records),
+        None => ("entries", seals.signed_to, report.entries),
+    };
+    let signed = match (signed, seals.pinned) {
+        (0, _) => "it holds together; not signed yet".to_owned(),
+        (_, false) => "it holds together; signed only by keys that came with it".to_owned(),
+        (signed, true) => format!("{signed} of {all} {what} signed by the log that you named"),
+    };
+    let known = |name: &str| options.trust.witnesses.iter().any(|key| key.name() == name);
+    match seals.witnesses.iter().filter(|reach| known(&reach.name)).count() {
+        0 => signed,
+        1 => format!("{signed}; seen by the witness that you named"),
+        many => format!("{signed}; seen by {many} witnesses that you named"),
+    }
+}
+
 /// The failed checks, a line each.
 pub(super) fn findings(report: &Report) -> impl Iterator<Item = String> {
     let dropped = report.findings.dropped();

@@ -39,14 +39,9 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     for (principal, count) in &report.by_principal {
         ui.answer(format!("  {principal}: {count}"));
     }
-    let verdict = Line::from("Verification: ");
-    if report.passed() {
-        ui.answer(verdict.good("PASS"));
-    } else {
-        ui.answer(verdict.bad("FAIL"));
-        for line in report::findings(&report) {
-            ui.answer(Line::from("  ").plain(line));
-        }
+    ui.answer(report::headline(&report, &options));
+    for line in report::findings(&report) {
+        ui.answer(Line::from("  ").plain(line));
     }
     let answer = Answer::new(&args.bundle, &report, &options);
     Ok(context.finish(Exit::Success, report.passed(), &answer))

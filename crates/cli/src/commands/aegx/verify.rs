@@ -11,12 +11,12 @@ use crate::commands::trust::TrustArgs;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::Line;
 
 /// Checks a bundle: every id, the chain, blobs, seals and witnesses
 ///
-/// Prints `Verification: PASS` and how far each protection reaches, or every failed check and
-/// `Verification: FAIL`. Exit 2: the bundle does not hold together; 3: it breaks the schema; 4: it
+/// Prints `Verification: PASS`, who vouches for it and how far each protection reaches, or every failed
+/// check and `Verification: FAIL`. That it passes says that nothing in it contradicts itself; who made it
+/// is shown only by keys that you know: name them with --log and --witness. Exit 2: the bundle does not hold together; 3: it breaks the schema; 4: it
 /// cannot be read or parsed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -44,9 +44,7 @@ fn print(context: &mut Context, report: &Report, options: &Options) {
     for line in report::findings(report) {
         context.ui.fault(line);
     }
-    let verdict = Line::from("Verification: ");
-    let verdict = if report.passed() { verdict.good("PASS") } else { verdict.bad("FAIL") };
-    context.ui.answer(verdict);
+    context.ui.answer(report::headline(report, options));
     context.ui.table(&report::reach(report, options));
     match report.worst() {
         None => {}
