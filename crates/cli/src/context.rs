@@ -97,14 +97,13 @@ impl Context {
     /// The user's home by the system's own list of users: an agent may set any variable for its
     /// hooks. Where the list does not tell, the variable has to do.
     pub(crate) fn home_by_user(&self) -> Option<PathBuf> {
-        let user = rustix::process::getuid().as_raw().to_string();
-        let list = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let listed = list.lines().find_map(|line| {
-            let mut fields = line.split(':').skip(2);
-            let found = fields.next() == Some(user.as_str());
-            fields.nth(2).filter(|_| found).map(PathBuf::from)
-        });
+        let listed = listed_user(rustix::process::getuid().as_raw(), 5).map(PathBuf::from);
         listed.filter(|home| home.is_absolute()).or_else(|| self.home())
+    }
+
+    /// What the system's own list of users calls one.
+    pub(crate) fn user_name(&self, user: u32) -> Option<String> {
+        listed_user(user, 0)
     }
 
     /// Where the state lies for a hook: no variable says that.
@@ -280,6 +279,16 @@ impl Context {
         }
         find_state_dir(self.state_dir.as_deref(), &|name| std::env::var_os(name), root)
     }
+}
+
+/// A field of a user's line in the system's own list.
+fn listed_user(user: u32, field: usize) -> Option<String> {
+    let user = user.to_string();
+    let list = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    list.lines().find_map(|line| {
+        let found = line.split(':').nth(2) == Some(user.as_str());
+        line.split(':').nth(field).filter(|_| found).map(str::to_owned)
+    })
 }
 
 /// The time as a clock; beyond the years that can be written, the last or first of them.

@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use wardkeep_evidence::record::Principal;
+use wardkeep_identity::config::OWN_FOLDER;
 use wardkeep_identity::name::Name;
 use wardkeep_monitor::identity::{Asker, Desk, OWNED, Place, find, owned_state};
 use wardkeep_monitor::store::Store;
@@ -77,8 +78,8 @@ fn access(context: &Context, workspace: Option<&Path>) -> Result<Access, CliErro
                 return Ok(access);
             }
         }
-        if context.sudo().is_some() {
-            return Err(unknown(&path));
+        if let Some((user, _)) = context.sudo() {
+            return Err(unknown_to_root(context, &path, user));
         }
     }
     if let Some(access) = direct(context.state_dir()?)? {
@@ -129,6 +130,21 @@ fn unknown(path: &Path) -> CliError {
     CliError::refused(
         format!("`{}` is not set up", path.display()),
         "run `wardkeep init` there first",
+    )
+}
+
+/// The same under sudo, where it may be set up for the user who ran that. Only a hint: nothing of that
+/// user's state is read, and a folder that anyone could have made says no more than that.
+fn unknown_to_root(context: &Context, path: &Path, user: u32) -> CliError {
+    let made = path.join(OWN_FOLDER).symlink_metadata().is_ok_and(|data| data.is_dir());
+    if user == 0 || !made {
+        return unknown(path);
+    }
+    let name = context.user_name(user).unwrap_or_else(|| format!("user {user}"));
+    CliError::refused(
+        format!("`{}` is not set up for root; it seems to be set up for {name}", path.display()),
+        "run it without sudo; or `sudo wardkeep init` there first, which gives what defines the agent an \
+         owner of its own",
     )
 }
 
