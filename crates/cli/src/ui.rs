@@ -5,6 +5,7 @@
 
 mod diff;
 mod line;
+mod members;
 mod progress;
 mod remarks;
 
@@ -19,6 +20,7 @@ use wardkeep_evidence::check::printable;
 pub(crate) use self::diff::diff;
 pub(crate) use self::line::Line;
 use self::line::Tone;
+pub(crate) use self::members::{Member, members, wrapped};
 pub(crate) use self::progress::Progress;
 pub(crate) use self::remarks::Remarks;
 use crate::cli::Globals;
@@ -139,30 +141,25 @@ impl Ui {
         aligned(rows).into_iter().for_each(|line| self.answer(line));
     }
 
-    /// Prints a value as JSON for people: a member a line, and nothing that a terminal could take
-    /// for a command.
-    pub(crate) fn answer_pretty(&mut self, value: &serde_json::Value) {
-        if self.json {
-            return;
-        }
-        // Outside of strings JSON is plain, and in them an escape changes nothing.
-        let mut bytes = Vec::new();
-        for line in format!("{value:#}").lines() {
-            // Writing to a vector does not fail.
-            let _ = write_escaped(&mut bytes, line);
-            bytes.push(b'\n');
-        }
-        self.write(&bytes);
+    /// Prints labels with their texts beside them, as [`Self::answer`].
+    pub(crate) fn answer_members(&mut self, members: &[Member]) {
+        let lines = members::listed(members, self.room());
+        lines.into_iter().for_each(|line| self.answer(line));
     }
 
     /// How many characters a line of the answer should have at most.
     pub(crate) fn width(&self) -> usize {
         const USUAL: usize = 100;
+        self.room().unwrap_or(USUAL)
+    }
+
+    /// The same where a terminal says so; what goes elsewhere has no need to be cut.
+    pub(crate) fn room(&self) -> Option<usize> {
         const LEAST: usize = 40;
         let stdout = io::stdout();
         let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok());
         let columns = size.flatten().map_or(0, |size| usize::from(size.ws_col));
-        if columns == 0 { USUAL } else { columns.max(LEAST) }
+        (columns > 0).then(|| columns.max(LEAST))
     }
 
     /// For lines that several threads print while the command serves, as [`Self::note`].

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 use wardkeep_agents::Agent;
 use wardkeep_evidence::canonical::write_compact;
-use wardkeep_evidence::json::Value;
+use wardkeep_evidence::json::{Object, Value};
 use wardkeep_evidence::record::{Payload, Record, RecordType};
 use wardkeep_monitor::index::{Filter, Index, IndexError};
 use wardkeep_monitor::journal::{JournalLine, Position, parse_line, scan};
@@ -19,7 +19,7 @@ use super::time::parse_time;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::{Line, harmless};
+use crate::ui::{Line, Member, harmless, members};
 
 /// Shows the newest records of the journal, newest first, or one in full
 ///
@@ -61,8 +61,10 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let reader = context.open_reader()?;
     if let Some(text) = &args.record {
         let (_, line) = find_record(&reader, text)?;
+        if let Some(line) = parse_line(&line) {
+            context.ui.answer_members(&in_full(&line));
+        }
         let records = vec![json(&line)];
-        records.iter().for_each(|record| context.ui.answer_pretty(record));
         return Ok(context.done(&Answer { records, reindexed: false }));
     }
     let now = context.now()?;
@@ -215,7 +217,10 @@ fn show(context: &mut Context, lines: &[Vec<u8>]) {
     }
     let header = ["index", "time", "type", "by", "session", "id", "content"];
     let mut rows = vec![header.map(str::to_owned)];
-    rows.extend(lines.iter().filter_map(|text| parse_line(text)).map(|line| row(&line)));
+    // Only a terminal has an edge.
+    let room = context.ui.room();
+    let lines = lines.iter().filter_map(|text| parse_line(text));
+    rows.extend(lines.map(|line| row(&line, room.is_some())));
     let mut rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
     if rows.iter().skip(1).all(|row| row[SESSION].is_empty()) {
         rows.iter_mut().for_each(|row| drop(row.remove(SESSION)));
@@ -223,26 +228,28 @@ fn show(context: &mut Context, lines: &[Vec<u8>]) {
     let last = rows[0].len() - 1;
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let others: usize = (0..last).filter_map(width).map(|width| width + 2).sum();
-    let left = context.ui.width().saturating_sub(others + 2);
-    if left < SHORTEST_SUMMARY {
-        show_below(context, &rows);
-        return;
-    }
-    for row in &mut rows {
-        row[last] = cut(&row[last], left);
+    if let Some(room) = room {
+        let left = room.saturating_sub(others + 2);
+        if left < SHORTEST_SUMMARY {
+            show_below(context, &rows, room);
+            return;
+        }
+        for row in &mut rows {
+            row[last] = cut(&row[last], left);
+        }
     }
     let cells = rows.iter().map(|row| row.iter().map(Line::from).collect());
     context.ui.answer_table(&cells.collect::<Vec<_>>());
 }
 
 /// Where there is no room beside the rest, what each record tells stands below it.
-fn show_below(context: &mut Context, rows: &[Vec<String>]) {
+fn show_below(context: &mut Context, rows: &[Vec<String>], room: usize) {
     const INDENT: usize = 9;
     let last = rows.first().map_or(0, |row| row.len() - 1);
     let widths: Vec<usize> = (0..last)
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
         .collect();
-    let left = context.ui.width().saturating_sub(INDENT);
+    let left = room.saturating_sub(INDENT);
     for (number, row) in rows.iter().enumerate() {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         let line = cells.collect::<Vec<_>>().join("  ");
@@ -253,15 +260,16 @@ fn show_below(context: &mut Context, rows: &[Vec<String>]) {
     }
 }
 
-fn row(line: &JournalLine<'_>) -> [String; 7] {
+fn row(line: &JournalLine<'_>, narrow: bool) -> [String; 7] {
     let record = &line.record;
     let text = |text: Option<&str>| harmless(text.unwrap_or_default());
+    let session = text(record.meta_str("session"));
     [
         line.entry.index.to_string(),
         text(record.timestamp()),
         record.kind.to_string(),
         record.principal.to_string(),
-        cut(&text(record.meta_str("session")), LONGEST_SESSION),
+        if narrow { cut(&session, LONGEST_SESSION) } else { session },
         format!("{:.SHORT_ID$}", record.id),
         told(line),
     ]
@@ -271,9 +279,71 @@ fn row(line: &JournalLine<'_>) -> [String; 7] {
 /// content itself.
 pub(super) fn told(line: &JournalLine<'_>) -> String {
     if let Some(notice) = Notice::of(line) {
-        return harmless(&notice.message);
+        let subject = content(&line.record).and_then(|content| content.get("subject")?.as_str());
+        return harmless(&once(&notice.message, subject.unwrap_or_default()));
     }
     harmless(&words(&line.record))
+}
+
+/// A text that names what it is about only once.
+fn once(text: &str, subject: &str) -> String {
+    match text.split_once(subject) {
+        Some((before, after)) if !subject.is_empty() => {
+            format!("{before}{subject}{}", after.replace(&format!("`{subject}`"), "it"))
+        }
+        _ => text.to_owned(),
+    }
+}
+
+fn content<'a>(record: &'a Record<'_>) -> Option<&'a Object<'a>> {
+    match &record.payload {
+        Payload::Inline(Value::Object(content)) => Some(content),
+        _ => None,
+    }
+}
+
+/// All of a record: what it tells, where it stands, and its content, a label and what it says. As it is in the
+/// journal, and so to be made harmless by whoever shows it.
+pub(super) fn in_full(line: &JournalLine<'_>) -> Vec<Member> {
+    let (record, entry) = (&line.record, &line.entry);
+    let row = |label: &str, text: String| (label.to_owned(), text);
+    let mut all = vec![
+        row("tells", told(line)),
+        row("record", record.id.to_string()),
+        row("index", entry.index.to_string()),
+        row("type", record.kind.to_string()),
+        row("by", record.principal.to_string()),
+    ];
+    let value = |value: &Value<'_>| -> serde_json::Value {
+        serde_json::from_str(&compact(value)).unwrap_or_default()
+    };
+    for (name, said) in &record.meta.members {
+        let label = if name == "ts" { "time" } else { name };
+        let said = serde_json::json!({ label: value(said) });
+        all.extend(members(&said));
+    }
+    if !record.taint.is_empty() {
+        all.push(row("taint", record.taint.join(", ")));
+    }
+    all.extend(record.parents.iter().map(|parent| row("from", parent.to_string())));
+    match &record.payload {
+        Payload::Blob { hash, mime, size } => {
+            all.push(row("content", format!("{size} bytes of {mime}, blob {hash}")));
+        }
+        Payload::Inline(Value::Object(content)) => {
+            all.extend(members(&value(&Value::Object(content.clone()))));
+        }
+        Payload::Inline(other) => {
+            all.extend(members(&serde_json::json!({ "content": value(other) })));
+        }
+    }
+    if let Some(extensions) = &record.extensions {
+        let said = value(&Value::Object(extensions.clone()));
+        all.extend(members(&serde_json::json!({ "not covered by its id": said })));
+    }
+    all.push(row("entry", entry.hash.to_string()));
+    all.push(row("after entry", entry.previous.to_string()));
+    all
 }
 
 /// What a record tells that is no notification.

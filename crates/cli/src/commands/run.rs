@@ -8,6 +8,7 @@ mod network;
 mod record;
 mod settings;
 mod shared;
+mod shown;
 pub(super) mod why;
 
 use std::cell::RefCell;
@@ -531,9 +532,8 @@ fn show(context: &mut Context, profile: &str, applied: &Applied) -> Exit {
         confinement: &'a Applied,
     }
     let answer = Answer { profile, confinement: applied };
-    if let Ok(value) = serde_json::to_value(&answer) {
-        context.ui.answer_pretty(&value);
-    }
+    context.ui.answer("This would be in force; nothing is started:");
+    context.ui.answer_members(&shown::members_of(profile, applied));
     context.done(&answer)
 }
 

@@ -26,9 +26,10 @@ use crate::exit::Exit;
 
 /// Shows live what agents do, and answers by key what they ask
 ///
-/// The grade, the requests that wait, and the newest records of the journal as they come. Arrows choose a
-/// request; Enter shows all of it; a approves it once and d denies it, after a question that shows the short
-/// code of exactly that action. q ends it.
+/// The grade, how much is staged, the requests that wait, and the newest records of the journal as they come.
+/// Up, down, PgUp, PgDn, Home and End choose a request or a record; Enter shows all of it and Esc goes back; a
+/// approves a request once and d denies it, after a question that shows its short code, the one of `wardkeep
+/// approvals list`. The answer is for exactly the action that was shown. q ends it.
 ///
 /// Needs a terminal; `wardkeep status` and `wardkeep log` tell the same without one.
 #[derive(Debug, clap::Args)]
@@ -36,6 +37,8 @@ pub(crate) struct Args {}
 
 /// Between two looks at the journal.
 const EVERY: Duration = Duration::from_millis(500);
+/// Between two looks at what is staged, at least.
+const STAGED: Duration = Duration::from_secs(3);
 /// Longest wait for a key.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Signals that end it.
@@ -56,6 +59,7 @@ pub(crate) fn run(context: &mut Context, _: Args) -> Result<Exit, CliError> {
     let feed = Feed::new(context)?;
     let mut app = App::new(marks::headline(&standing.grade).text());
     feed.look(&mut app, context.now()?);
+    app.staged = feed.staged();
     let ended = Arc::new(AtomicBool::new(false));
     for signal in SIGNALS {
         signal_hook::flag::register(signal, Arc::clone(&ended)).map_err(|error| broken(&error))?;
@@ -83,6 +87,7 @@ fn serve(
     ended: &AtomicBool,
 ) -> Result<(), CliError> {
     let mut looked = Instant::now();
+    let mut staged_again = looked + STAGED;
     while !ended.load(Ordering::Relaxed) {
         terminal.draw(|frame| view::draw(frame, app)).map_err(|error| broken(&error))?;
         if event::poll(PATIENCE).map_err(|error| broken(&error))? {
@@ -92,6 +97,10 @@ fn serve(
                     app::Asked::End => return Ok(()),
                     app::Asked::Show(request) => match feed.show(&request, context.now()?) {
                         Ok(shown) => app.shown(shown),
+                        Err(why) => app.say(why),
+                    },
+                    app::Asked::Record(id) => match feed.record(&id) {
+                        Ok(members) => app.record(members),
                         Err(why) => app.say(why),
                     },
                     app::Asked::Answer(answer) => {
@@ -109,6 +118,12 @@ fn serve(
         if looked.elapsed() >= EVERY {
             looked = Instant::now();
             feed.look(app, context.now()?);
+        }
+        if Instant::now() >= staged_again {
+            let begun = Instant::now();
+            app.staged = feed.staged();
+            // Large workspaces are looked at less often, so that keys are answered.
+            staged_again = begun + STAGED.max(begun.elapsed() * 20);
         }
     }
     Ok(())
@@ -131,8 +146,8 @@ fn answered(context: &Context, feed: &Feed, answer: &Answer) -> Result<String, C
     if answer.approve {
         let wish = Wish { scope: Scope::Once, until: None, declassifies: Taint::NONE };
         approvals.approve(&store, &shown.request, wish, &who)?;
-        return Ok(format!("approved once: {}", app::code(&answer.action)));
+        return Ok(format!("approved once: {}", app::code(&answer.request)));
     }
     approvals.deny(&store, &shown.request, &who)?;
-    Ok(format!("denied: {}", app::code(&answer.action)))
+    Ok(format!("denied: {}", app::code(&answer.request)))
 }

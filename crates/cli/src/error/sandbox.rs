@@ -1,5 +1,6 @@
 //! Errors of the confinement.
 
+use rustix::io::Errno;
 use wardkeep_sandbox::SandboxError;
 
 use super::CliError;
@@ -16,6 +17,10 @@ impl From<SandboxError> for CliError {
             SandboxError::Path { .. } => {
                 Self::refused(error.to_string(), "nothing was started; see `wardkeep run --help`")
             }
+            SandboxError::Program { errno: Errno::NOENT, .. } => Self::refused(
+                error.to_string(),
+                "is it installed? If it lies in a folder that is not shown, name that with --read",
+            ),
             SandboxError::Program { .. } => Self::refused(
                 error.to_string(),
                 "if it lies in a folder that is not shown, name that with --read",

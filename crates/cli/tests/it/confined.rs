@@ -256,6 +256,29 @@ fn an_option_that_is_none_is_no_program() {
 }
 
 #[test]
+fn a_dry_run_is_told_in_words_and_a_program_that_is_absent_is_asked_after() {
+    let Some(scene) = Scene::new() else { return };
+    let arguments = ["run", "--dry-run", "--allow", "a.example", "--", "sh", "-c", "true; x"];
+    let ran = scene.wardkeep(&arguments);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!ran.stdout.contains(['{', '"', '[']), "{}", ran.stdout);
+    let work = scene.at("work").canonicalize().unwrap();
+    for (label, value) in [
+        ("command", "sh -c 'true; x'"),
+        ("workspace", work.to_str().unwrap()),
+        ("network", "only by a proxy that decides and records each request"),
+        ("can write", work.to_str().unwrap()),
+    ] {
+        let line = ran.stdout.lines().find(|line| line.trim_start().starts_with(label));
+        assert!(line.is_some_and(|line| line.ends_with(value)), "{label}: {}", ran.stdout);
+    }
+    let answer = scene.json(&arguments);
+    assert_eq!(answer["confinement"]["network"], "proxy", "{answer}");
+    let ran = scene.run(&["no-such-program"]);
+    assert!(ran.code == 127 && ran.stderr.contains("hint: is it installed?"), "{ran:?}");
+}
+
+#[test]
 fn without_hosts_there_is_nothing_to_look_into() {
     let Some(scene) = Scene::new() else { return };
     let ran = scene.wardkeep(&["run", "--no-daemon", "--inspect", "a.example", "--", "true"]);

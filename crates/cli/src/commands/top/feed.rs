@@ -1,21 +1,24 @@
 //! What the journal and the requests say now, made harmless on the way.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use wardkeep_evidence::hash::RecordId;
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_monitor::approvals::{Approvals, REQUEST_SECONDS, Shown};
+use wardkeep_monitor::identity::find;
 use wardkeep_monitor::index::{Filter, Index, Severity};
 use wardkeep_monitor::journal::{JournalLine, parse_line};
 use wardkeep_monitor::notices::Notice;
 use wardkeep_monitor::store::StoreReader;
+use wardkeep_policy::store::PolicyStore;
 
 use super::app::{App, Grave, Row, Waiting};
 use crate::commands::evidence::resolve::find_record;
-use crate::commands::log::told;
+use crate::commands::log::{in_full, told};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::ui::harmless;
+use crate::ui::{Member, harmless, quoted};
 
 /// Records on the screen at most.
 const MOST: usize = 200;
@@ -69,13 +72,44 @@ impl Feed {
         let pending = approvals.pending(now).map_err(|error| error.to_string())?;
         let waiting = pending.into_iter().map(|asked| Waiting {
             request: asked.id.to_string(),
-            action: asked.action.to_string(),
             seconds: (asked.at.unix() + REQUEST_SECONDS - now.unix()).max(0),
             session: harmless(&asked.session),
             what: harmless(&format!("{} {} {}", asked.surface, asked.act, asked.subject)),
         });
         app.set_waiting(waiting.collect());
         Ok(())
+    }
+
+    /// All of a record.
+    pub(super) fn record(&self, id: &str) -> Result<Vec<Member>, String> {
+        let reader = StoreReader::open(&self.state).map_err(|error| error.to_string())?;
+        let (_, line) = find_record(&reader, id).map_err(|error| error.message)?;
+        let line = parse_line(&line).ok_or("the record cannot be read any more")?;
+        Ok(in_full(&line))
+    }
+
+    /// What waits in the staging folders of the workspaces, in words. What root holds cannot be seen from here.
+    pub(super) fn staged(&self) -> String {
+        let mut waiting = Vec::new();
+        for path in PolicyStore::new(&self.state, self.owner).workspaces() {
+            let place = find(&self.state, self.owner, &path, SystemTime::now()).ok().flatten();
+            let changes = place.and_then(|place| place.workspace().changes(&|_| {}).ok());
+            let count = changes.map_or(0, |changes| changes.changes.len());
+            if count > 0 {
+                waiting.push((path, count));
+            }
+        }
+        let all: usize = waiting.iter().map(|(_, count)| count).sum();
+        let wait = if all == 1 { "1 staged change waits" } else { "staged changes wait" };
+        let number = if all == 1 { String::new() } else { format!("{all} ") };
+        match &waiting[..] {
+            [] => String::new(),
+            [(path, _)] => {
+                let path = path.display().to_string();
+                harmless(&format!("{number}{wait}: `wardkeep diff {}`", quoted(&path)))
+            }
+            many => format!("{number}{wait} in {} workspaces: `wardkeep diff`", many.len()),
+        }
     }
 
     /// All of a request.
@@ -101,6 +135,7 @@ fn row(line: &JournalLine<'_>) -> Row {
     let time = record.timestamp().unwrap_or_default();
     Row {
         index: line.entry.index,
+        id: record.id.to_string(),
         time: harmless(time.get(11..19).unwrap_or(time)),
         kind: harmless(&record.kind.to_string()),
         session: harmless(record.meta_str("session").unwrap_or_default()),

@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use wardkeep_monitor::approvals::Shown;
 
 use super::app::{App, Grave, Over, code, is_short};
-use crate::ui::harmless;
+use crate::ui::{Member, harmless, wrapped};
 
 /// Requests that are listed at most.
 const MOST: u16 = 6;
@@ -17,12 +17,21 @@ const LONGEST: usize = 32 << 10;
 
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
+const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
+/// From so many columns on there is room for what is only good to know.
+const ROOMY: usize = 100;
+
+const KEYS: &str = "up down PgUp PgDn choose  Enter show  q end";
+const KEYS_OF_REQUESTS: &str =
+    "up down PgUp PgDn Home choose  Enter show  a approve once  d deny  q end";
+
+pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     let waiting = u16::try_from(app.waiting.len()).unwrap_or(MOST).min(MOST);
     let waiting = if waiting == 0 { 0 } else { waiting + 2 };
-    let [head, requests, records, foot] = Layout::vertical([
+    let [head, staged, requests, records, foot] = Layout::vertical([
         Constraint::Length(1),
+        Constraint::Length(u16::from(!app.staged.is_empty())),
         Constraint::Length(waiting),
         Constraint::Min(3),
         Constraint::Length(1),
@@ -34,57 +43,174 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
         Span::styled(format!("  {}", app.counts), FAINT),
     ]);
     frame.render_widget(line, head);
+    let line = cut(&app.staged, usize::from(staged.width));
+    frame.render_widget(Line::styled(line, Style::new().fg(Color::Yellow)), staged);
     if waiting > 0 {
         draw_requests(frame, app, requests);
     }
     draw_records(frame, app, records);
     let keys = match (&app.said, app.waiting.is_empty()) {
-        (Some(said), _) => Line::styled(said.as_str(), STRONG),
-        (None, true) => Line::styled("q end", FAINT),
-        (None, false) => {
-            Line::styled("arrows choose  Enter show  a approve once  d deny  q end", FAINT)
-        }
+        (Some(said), _) => Line::styled(cut(said, usize::from(foot.width)), STRONG),
+        (None, true) => Line::styled(KEYS, FAINT),
+        (None, false) => Line::styled(KEYS_OF_REQUESTS, FAINT),
     };
     frame.render_widget(keys, foot);
-    if let Over::Request { shown, from, question } = &app.over {
-        draw_request(frame, shown, *from, *question, app.said.as_deref());
+    match &mut app.over {
+        Over::Nothing => {}
+        Over::Record { members, from } => draw_record(frame, members, from),
+        Over::Request { shown, from, question } => {
+            draw_request(frame, shown, *from, *question, app.said.as_deref());
+        }
     }
+}
+
+/// A text that is harmless already, in at most so many columns; what is left out shows as `…`.
+fn cut(text: &str, columns: usize) -> String {
+    if Span::raw(text).width() <= columns {
+        return text.to_owned();
+    }
+    let (mut out, mut left) = (String::new(), columns.saturating_sub(1));
+    for sign in text.chars() {
+        let width = Span::raw(sign.to_string()).width();
+        if width > left {
+            break;
+        }
+        left -= width;
+        out.push(sign);
+    }
+    if columns > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// The first of so many lines that are shown of a list, so that the chosen one is in sight.
+fn first_of(chosen: usize, rows: usize) -> usize {
+    chosen.saturating_sub(rows.saturating_sub(1))
 }
 
 fn draw_requests(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let rows = usize::from(area.height.saturating_sub(2));
-    // The one that is chosen is always in sight.
-    let first = app.chosen.saturating_sub(rows.saturating_sub(1));
+    let columns = usize::from(area.width.saturating_sub(2));
+    let first = first_of(app.chosen, rows);
     let lines = app.waiting.iter().enumerate().skip(first).take(rows).map(|(number, one)| {
-        let style = match number == app.chosen {
-            true => Style::new().add_modifier(Modifier::REVERSED),
+        let style = match number == app.chosen && app.event().is_none() {
+            true => CHOSEN,
             false => Style::new(),
         };
         let left = format!("{}:{:02}", one.seconds / 60, one.seconds % 60);
-        Line::styled(format!("{} {left:>5} {} {}", code(&one.action), one.session, one.what), style)
+        let session = session(&one.session, columns);
+        let line = format!("{} {left:>5} {session}{}", code(&one.request), one.what);
+        Line::styled(cut(&line, columns), style)
     });
     let title = format!(" {} wait for you ", app.waiting.len());
     let block = Block::bordered().title(title).border_style(Style::new().fg(Color::Yellow));
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(block), area);
 }
 
+/// Whose it is, with as much of the session as there is room for: where that is little, only the agent.
+fn session(session: &str, columns: usize) -> String {
+    const AGENT: usize = 12;
+    const SESSION: usize = 24;
+    if session.is_empty() {
+        return String::new();
+    }
+    let agent = session.split(':').next().unwrap_or_default();
+    match columns < ROOMY {
+        true => format!("{} ", cut(agent, AGENT)),
+        false => format!("{} ", cut(session, SESSION)),
+    }
+}
+
 fn draw_records(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let rows = usize::from(area.height.saturating_sub(2));
-    let lines = app.rows.iter().take(rows).map(|row| {
+    let columns = usize::from(area.width.saturating_sub(2));
+    let (chosen, first) = (app.event(), first_of(app.event().unwrap_or(0), rows));
+    let digits = app.rows.first().map_or(1, |row| row.index.to_string().len());
+    let lines = app.rows.iter().enumerate().skip(first).take(rows).map(|(number, row)| {
         let style = match row.grave {
             Grave::Much => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
             Grave::Some => Style::new().fg(Color::Yellow),
             Grave::No => Style::new(),
         };
-        Line::from(vec![
-            Span::styled(format!("{:>7} {} ", row.index, row.time), FAINT),
-            Span::raw(format!("{:<14} ", row.kind)),
-            Span::styled(format!("{} ", row.session), FAINT),
-            Span::styled(row.text.as_str(), style),
-        ])
+        let place = format!("{:>digits$} {} ", row.index, row.time);
+        let kind = if columns < ROOMY { String::new() } else { format!("{:<14} ", row.kind) };
+        let session = session(&row.session, columns);
+        let before: usize = [&place, &kind, &session].into_iter().map(|text| width(text)).sum();
+        let text = cut(&row.text, columns.saturating_sub(before));
+        let line = Line::from(vec![
+            Span::styled(place, FAINT),
+            Span::raw(kind),
+            Span::styled(session, FAINT),
+            Span::styled(text, style),
+        ]);
+        if chosen == Some(number) { line.patch_style(CHOSEN) } else { line }
     });
     let block = Block::bordered().title(" newest first ").border_style(FAINT);
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(block), area);
+}
+
+fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// All of a record; nothing in it can be taken for a command by a terminal.
+fn draw_record(frame: &mut Frame<'_>, members: &[Member], from: &mut u16) {
+    let area = frame.area();
+    let [inner, foot] = Layout::vertical([Constraint::Min(3), Constraint::Length(1)]).areas(area);
+    frame.render_widget(Clear, area);
+    let block = Block::bordered().title(" record ");
+    let lines = record_lines(members, usize::from(inner.width.saturating_sub(2)));
+    // The last line stays in sight.
+    let room = usize::from(inner.height.saturating_sub(2));
+    let last = u16::try_from(lines.len().saturating_sub(room)).unwrap_or(u16::MAX);
+    *from = (*from).min(last);
+    let text = Paragraph::new(Text::from(lines)).block(block).scroll((*from, 0));
+    frame.render_widget(text, inner);
+    frame.render_widget(Line::styled("arrows PgUp PgDn scroll  Esc back", FAINT), foot);
+}
+
+/// Labels, and beside them what they say, in lines of at most so many columns.
+fn record_lines(members: &[Member], columns: usize) -> Vec<Line<'static>> {
+    const LABEL: usize = 12;
+    let room = columns.saturating_sub(LABEL).max(1);
+    let mut lines = Vec::new();
+    for (label, value) in members {
+        let mut label = harmless(label);
+        let wide = width(&label) >= LABEL;
+        if wide {
+            lines.push(Line::styled(cut(&std::mem::take(&mut label), columns), FAINT));
+        }
+        for line in value.strip_suffix('\n').unwrap_or(value).split('\n') {
+            for piece in broken(&harmless(line).chars().take(LONGEST).collect::<String>(), room) {
+                let label = std::mem::take(&mut label);
+                lines.push(Line::from(vec![
+                    Span::styled(format!("{label:<LABEL$}"), FAINT),
+                    Span::raw(piece),
+                ]));
+            }
+        }
+    }
+    lines
+}
+
+/// A line in pieces of at most so many columns: between words, and inside of one that is longer.
+fn broken(line: &str, columns: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    for piece in wrapped(line, columns) {
+        let (mut part, mut left) = (String::new(), columns);
+        for sign in piece.chars() {
+            let width = width(sign.encode_utf8(&mut [0; 4]));
+            if width > left {
+                pieces.push(std::mem::take(&mut part));
+                left = columns;
+            }
+            left = left.saturating_sub(width);
+            part.push(sign);
+        }
+        pieces.push(part);
+    }
+    pieces
 }
 
 fn draw_request(
@@ -97,23 +223,24 @@ fn draw_request(
     let area = frame.area();
     let [inner, ask] = Layout::vertical([Constraint::Min(3), Constraint::Length(3)]).areas(area);
     frame.render_widget(Clear, area);
-    let title = format!(" request {:.10} ", harmless(&shown.request));
+    let title = format!(" request {} ", code(&shown.request));
     let block = Block::bordered().title(title);
     let text = Paragraph::new(Text::from(request_lines(shown))).block(block);
     frame.render_widget(text.wrap(Wrap { trim: false }).scroll((from, 0)), inner);
-    let code = code(&shown.action);
+    let code = code(&shown.request);
     let (words, colour) = match question {
         _ if !shown.consistent => {
             ("it asks for something else than it shows: deny it".to_owned(), Color::Red)
         }
         None if said.is_some() => (said.unwrap_or_default().to_owned(), Color::Red),
-        None => {
-            ("a approve once   d deny   arrows scroll   any other key back".to_owned(), Color::Gray)
-        }
+        None => (
+            "a approve once   d deny   arrows PgUp PgDn scroll   any other key back".to_owned(),
+            Color::Gray,
+        ),
         Some(true) => {
-            (format!("Approve action {code} once?  y yes, any other key no"), Color::Yellow)
+            (format!("Approve request {code} once?  y yes, any other key no"), Color::Yellow)
         }
-        Some(false) => (format!("Deny action {code}?  y yes, any other key no"), Color::Yellow),
+        Some(false) => (format!("Deny request {code}?  y yes, any other key no"), Color::Yellow),
     };
     let block = Block::bordered().border_style(Style::new().fg(colour));
     frame.render_widget(Paragraph::new(Line::styled(words, STRONG)).block(block), ask);
@@ -177,6 +304,7 @@ mod tests {
         app.counts = "2 records".to_owned();
         let row = |index, text: &str, grave| Row {
             index,
+            id: format!("id{index}"),
             time: "12:00:01".to_owned(),
             kind: "ToolCall".to_owned(),
             session: "claude-code:1".to_owned(),
@@ -188,8 +316,8 @@ mod tests {
             row(0, "cargo test", Grave::No),
         ];
         app.set_waiting(vec![
-            waiting("r1", "control-plane change model"),
-            waiting("r2", "\u{9b}31m"),
+            waiting("aabbccddeeff0011", "control-plane change model"),
+            waiting("bbccddeeff001122", "\u{9b}31m"),
         ]);
         app
     }
@@ -197,7 +325,6 @@ mod tests {
     fn waiting(request: &str, what: &str) -> Waiting {
         Waiting {
             request: request.to_owned(),
-            action: ACTION.to_owned(),
             seconds: 125,
             session: "claude-code:1".to_owned(),
             what: harmless(what),
@@ -239,7 +366,7 @@ mod tests {
         }
     }
 
-    fn screen(app: &App, width: u16, height: u16) -> String {
+    fn screen(app: &mut App, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, app)).unwrap();
         terminal.backend().to_string()
@@ -251,7 +378,7 @@ mod tests {
 
     #[test]
     fn the_screen_shows_what_waits_and_nothing_hostile() {
-        insta::assert_snapshot!("top", screen(&app(), 80, 12));
+        insta::assert_snapshot!("top", screen(&mut app(), 80, 12));
     }
 
     #[test]
@@ -261,22 +388,118 @@ mod tests {
         long.subject = "x".repeat(64 << 10);
         assert!(matches!(press(&mut app, KeyCode::Char('a')), Asked::Show(_)));
         app.shown(long.clone());
-        assert!(screen(&app, 80, 24).contains("too long to be shown whole"));
+        assert!(screen(&mut app, 80, 24).contains("too long to be shown whole"));
         assert_eq!(press(&mut app, KeyCode::Char('y')), Asked::Nothing);
         app.shown(long);
         press(&mut app, KeyCode::Char('a'));
         assert_eq!(press(&mut app, KeyCode::Char('y')), Asked::Nothing);
     }
 
+    fn long() -> App {
+        let mut app = app();
+        let text = |index: u64| match index {
+            7 => format!("denied: write /a ({} the end)", "a long reason ".repeat(10)),
+            index => format!("event {index} \u{ff37}\u{ff37}"),
+        };
+        app.rows = (0..60)
+            .rev()
+            .map(|index| Row {
+                index,
+                id: format!("id{index}"),
+                time: "12:00:01".to_owned(),
+                kind: "ToolCall".to_owned(),
+                session: "claude-code:0a1b2c3d-0000-1111-2222-333344445555".to_owned(),
+                text: text(index),
+                grave: Grave::No,
+            })
+            .collect();
+        app
+    }
+
+    #[test]
+    fn events_are_chosen_by_key_and_shown_whole() {
+        let mut app = long();
+        app.set_waiting(Vec::new());
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Nothing);
+        press(&mut app, KeyCode::Down);
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Record("id59".to_owned()));
+        // What is chosen stays so while others come, and is always in sight.
+        for _ in 0..5 {
+            press(&mut app, KeyCode::PageDown);
+        }
+        press(&mut app, KeyCode::Down);
+        press(&mut app, KeyCode::Down);
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Record("id7".to_owned()));
+        let newest = Row { index: 60, id: "id60".to_owned(), ..app.rows[0].clone() };
+        app.rows.insert(0, newest);
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Record("id7".to_owned()));
+        let shown = screen(&mut app, 80, 24);
+        let line = shown.lines().find(|line| line.contains("denied: write /a")).unwrap();
+        assert!(line.contains("a long reason") && line.contains("…│"), "{shown}");
+        // All of it, and back.
+        let reason = format!("{}\u{1b}[2J the end", "a long reason ".repeat(40));
+        app.record(vec![
+            ("tells".to_owned(), reason),
+            ("a label that is long".to_owned(), "x".repeat(200)),
+        ]);
+        let shown = screen(&mut app, 80, 24);
+        for part in ["\\u{1b}[2J", "the end"] {
+            assert!(shown.contains(part) && !shown.contains('…'), "{shown}");
+        }
+        assert_eq!(shown.matches('x').count(), 200, "{shown}");
+        press(&mut app, KeyCode::PageDown);
+        assert!(screen(&mut app, 80, 24).contains("the end"));
+        press(&mut app, KeyCode::Esc);
+        assert!(screen(&mut app, 80, 24).contains("newest first"));
+        press(&mut app, KeyCode::End);
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Record("id0".to_owned()));
+        press(&mut app, KeyCode::Down);
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Record("id0".to_owned()));
+        press(&mut app, KeyCode::PageUp);
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Record("id10".to_owned()));
+        press(&mut app, KeyCode::Home);
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Nothing);
+        assert_eq!(press(&mut app, KeyCode::Esc), Asked::End);
+    }
+
+    #[test]
+    fn a_request_is_answered_only_where_it_is_the_one_chosen() {
+        let mut app = long();
+        for _ in 0..2 {
+            press(&mut app, KeyCode::Down);
+        }
+        assert_eq!(press(&mut app, KeyCode::Char('a')), Asked::Nothing);
+        assert!(screen(&mut app, 80, 24).contains("choose a request first"));
+        assert_eq!(press(&mut app, KeyCode::Enter), Asked::Record("id59".to_owned()));
+        press(&mut app, KeyCode::Up);
+        let second = Asked::Show("bbccddeeff001122".to_owned());
+        assert_eq!(press(&mut app, KeyCode::Char('a')), second);
+        press(&mut app, KeyCode::PageDown);
+        press(&mut app, KeyCode::Home);
+        let first = Asked::Show("aabbccddeeff0011".to_owned());
+        assert_eq!(press(&mut app, KeyCode::Enter), first);
+    }
+
+    #[test]
+    fn what_is_staged_is_told_and_every_line_fits() {
+        let mut app = long();
+        app.staged =
+            "2 staged changes wait in /home/someone/a-workspace: `wardkeep diff`".to_owned();
+        insta::assert_snapshot!("top-80x24", screen(&mut app, 80, 24));
+    }
+
     #[test]
     fn any_size_can_be_drawn() {
-        let mut app = app();
-        for over in [false, true] {
-            if over {
-                app.shown(request());
+        let mut app = long();
+        app.staged = "1 staged change waits".to_owned();
+        for over in 0..3 {
+            match over {
+                0 => {}
+                1 => app.shown(request()),
+                _ => app.record(vec![("tells".to_owned(), "\u{ff37} wide".repeat(50))]),
             }
             for (width, height) in [(1, 1), (3, 2), (10, 4), (80, 24), (300, 100)] {
-                screen(&app, width, height);
+                screen(&mut app, width, height);
             }
         }
     }
@@ -286,15 +509,15 @@ mod tests {
         let mut app = app();
         assert_eq!(press(&mut app, KeyCode::Char('y')), Asked::Nothing);
         press(&mut app, KeyCode::Down);
-        assert_eq!(press(&mut app, KeyCode::Char('a')), Asked::Show("r2".to_owned()));
+        assert_eq!(press(&mut app, KeyCode::Char('a')), Asked::Show("bbccddeeff001122".to_owned()));
         app.shown(request());
-        let asked = screen(&app, 80, 24);
-        assert!(asked.contains("Approve action 01234567 once?"), "{asked}");
+        let asked = screen(&mut app, 80, 24);
+        assert!(asked.contains("Approve request 0011223344 once?"), "{asked}");
         assert!(asked.contains("model\\u{1b}[2J") && !asked.contains('\u{202e}'), "{asked}");
         // Anything but a yes is a no.
         assert_eq!(press(&mut app, KeyCode::Enter), Asked::Nothing);
         assert_eq!(press(&mut app, KeyCode::Char('y')), Asked::Nothing);
-        assert_eq!(press(&mut app, KeyCode::Char('d')), Asked::Show("r2".to_owned()));
+        assert_eq!(press(&mut app, KeyCode::Char('d')), Asked::Show("bbccddeeff001122".to_owned()));
         app.shown(request());
         let wanted =
             Answer { request: request().request, action: ACTION.to_owned(), approve: false };
