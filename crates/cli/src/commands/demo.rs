@@ -60,11 +60,7 @@ type Play = fn(&mut Stage<'_>) -> Result<(), CliError>;
 
 /// Every scene: its name, its title and how it goes.
 const SCENES: &[(&str, &str, Play)] = &[
-    (
-        "alohomora",
-        "A prompt takes the agent over, and tells it to stay so whatever you do",
-        alohomora::play,
-    ),
+    ("alohomora", "A prompt takes the agent over, and tells it to stay so", alohomora::play),
     ("poison", "A web page wants to be believed, remembered and paid", poison::play),
     ("confined", "A hostile script wants your keys", confined::play),
     ("model", "A model is talked into harm by a file it reads", model::play),
@@ -152,7 +148,7 @@ fn conclude(
             handed.bundle_bytes
         ));
         context.ui.say(format!(
-            "  report    {}: {} bytes of HTML: what was stopped, and where it came from",
+            "  report    {}: {} bytes of HTML: what was stopped, and why",
             at(&handed.report, "a page"),
             handed.report_bytes
         ));
@@ -164,6 +160,9 @@ fn conclude(
     }
     context.ui.say("");
     context.ui.say(Line::default().strong("Protect your own agent"));
+    if let Some(step) = first_step(context) {
+        context.ui.say(step);
+    }
     let rows = [
         ("wardkeep init", "finds your agents, shows every change, asks once"),
         ("wardkeep run -- claude", "your agent, confined by the kernel"),
@@ -174,4 +173,24 @@ fn conclude(
         .map(|(name, what)| vec![Line::default().good(name), Line::from(*what)])
         .collect();
     context.ui.table(&rows);
+}
+
+/// What makes `wardkeep` a command, where it is none yet.
+fn first_step(context: &Context) -> Option<Line> {
+    let there = |folder: PathBuf| folder.join("wardkeep").is_file();
+    if context.program_folders().into_iter().any(there) {
+        return None;
+    }
+    let program = context.program().ok()?;
+    let folder = program.parent()?.file_name()?;
+    let step = Line::from("  ");
+    // Where cargo puts what it built.
+    Some(match folder == "debug" || folder == "release" {
+        true => step
+            .good("cargo install --locked --path crates/cli")
+            .plain("  first: puts it on your PATH"),
+        false => {
+            step.good(program.display().to_string()).plain(" is not on your PATH: put it there")
+        }
+    })
 }

@@ -59,16 +59,29 @@ fn the_demo_holds_says_why_and_leaves_nothing() {
 #[test]
 fn a_scene_is_told_in_a_few_short_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let ran = played(folder.path(), &["--fast"]);
+    let path = folder.path().join("bin");
+    fs::create_dir(&path).unwrap();
+    let told = |arguments: &[&str]| -> Ran {
+        let path = format!("{}:/usr/bin:/bin", path.display());
+        demo(folder.path(), arguments).env("PATH", path).output().unwrap().into()
+    };
+    let ran = told(&["--fast"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert!(lines.len() <= 50, "{}", ran.stdout);
-    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{}", ran.stdout);
+    assert!(lines.len() <= 55, "{}", ran.stdout);
+    // What a terminal has room for, and nothing broken inside of a word.
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
     for words in
         ["wardkeep init", "wardkeep run -- claude", "wardkeep status", "nothing is left behind"]
     {
         assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
     }
+    // What is to be typed next can be typed.
+    const INSTALL: &str = "cargo install --locked --path crates/cli";
+    assert!(ran.stdout.contains(INSTALL), "{}", ran.stdout);
+    std::os::unix::fs::symlink(BINARY, path.join("wardkeep")).unwrap();
+    let ran = told(&["--scene", "policy"]);
+    assert!(!ran.stdout.contains(INSTALL), "{}", ran.stdout);
 }
 
 #[test]
@@ -89,8 +102,11 @@ fn each_scene_plays_alone_and_the_attacks_succeed_unprotected() {
             _ => {}
         }
         let with = found["with"].as_str().unwrap();
-        if ["alohomora", "poison", "confined"].contains(&scene) {
-            assert!(with.starts_with("0 of "), "{with}");
+        match scene {
+            // Memory is the agent's to write, and counts on both sides.
+            "alohomora" => assert!(with.starts_with("1 of 11 done: only memory"), "{with}"),
+            "poison" | "confined" => assert!(with.starts_with("0 of "), "{with}"),
+            _ => {}
         }
         assert_eq!(answer["handed"].is_null(), scene == "confined", "{scene}");
     }

@@ -133,6 +133,18 @@ fn the_plan_names_each_file_and_line_and_changes_nothing() {
 }
 
 #[test]
+fn the_plan_counts_what_is_protected_then() {
+    let home = Home::new();
+    let list = r#"{"version":1,"protect":["soulguard.json","CLAUDE.md"],"watch":[]}"#;
+    fs::write(home.at("work/soulguard.json"), list).unwrap();
+    let ran = home.run(&[&FOR_USER[..], &["--yes"]].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for words in ["2 files protected (", "Identity: 2 protected"] {
+        assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
+    }
+}
+
+#[test]
 fn yes_does_all_of_it_grades_it_and_again_nothing_is_missing() {
     let home = Home::new();
     let ran = home.run(&[&FOR_USER[..], &["--yes"]].concat());

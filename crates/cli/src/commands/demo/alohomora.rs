@@ -113,11 +113,10 @@ fn stopped(
     let others = others.filter(|file| Some(file.name.to_string().as_str()) != DEEDS[MEMORY].1);
     let clean = others.count() == 0;
     stage.step("`wardkeep status` afterwards", Some("identity"), "all is as approved", clean);
-    let got = after.iter().enumerate().filter(|(at, done)| **done && *at != MEMORY).count();
-    let with = format!(
-        "{} done; what it wrote into memory is seen, and can be taken back",
-        tally(got, DEEDS.len())
-    );
+    // Counted as without: memory too, which is the agent's to write.
+    let got = after.iter().filter(|done| **done).count();
+    let only = if after[MEMORY] && got == 1 { ": only memory, where" } else { "; in memory" };
+    let with = format!("{} done{only} it is seen and can be taken back", tally(got, DEEDS.len()));
     stage.sum(
         without,
         &with,
@@ -136,10 +135,10 @@ fn undone(
 ) -> Result<(), CliError> {
     let state = place.workspace().look(&|_| {})?;
     let mut seen = 0;
-    for (what, file) in DEEDS {
+    for (number, (what, file)) in DEEDS.into_iter().enumerate() {
         let Some(file) = file else { continue };
         let found = word_of(&state, file);
-        seen += usize::from(found.is_some());
+        seen += usize::from(found.is_some() && number != MEMORY);
         let told =
             found.map_or("nobody sees it".to_owned(), |word| format!("{file} is {}", word.word()));
         stage.step(what, Some("identity"), told, found.is_some());
@@ -163,7 +162,8 @@ fn undone(
         .filter(|(done, (_, file))| **done && file.is_none())
         .count();
     let with = format!(
-        "{} seen and undone; {rest} outside of the workspace are not prevented without confinement",
+        "{} seen and undone, memory seen; {rest} outside of the workspace are not prevented without \
+         confinement",
         tally(seen, DEEDS.len())
     );
     stage.sum(without, &with, "approved bytes that are kept elsewhere: `wardkeep sync`");

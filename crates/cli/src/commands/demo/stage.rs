@@ -8,7 +8,12 @@ use wardkeep_evidence::time::Timestamp;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::Line;
+use crate::ui::{Line, Ui, wrapped};
+
+/// What every terminal has room for.
+const COLUMNS: usize = 80;
+/// Where texts begin, beside their labels.
+const LABELS: usize = 12;
 
 /// A scene that was played.
 #[derive(Debug, Serialize)]
@@ -102,7 +107,9 @@ impl<'a> Stage<'a> {
     /// Tells something.
     pub(super) fn tell(&mut self, text: impl AsRef<str>) {
         if self.details {
-            self.context.ui.say(format!("  {}", text.as_ref()));
+            for line in wrapped(text.as_ref(), COLUMNS - 2) {
+                self.context.ui.say(format!("  {line}"));
+            }
         }
     }
 
@@ -120,7 +127,9 @@ impl<'a> Stage<'a> {
             let mark = if held { mark.good("held ") } else { mark.bad("BROKE") };
             self.context.ui.say(mark.plain(" ").plain(&what));
             let by_text = by.map(|by| format!("{by}: ")).unwrap_or_default();
-            self.context.ui.say(format!("        {by_text}{told}"));
+            for line in wrapped(&format!("{by_text}{told}"), COLUMNS - 8) {
+                self.context.ui.say(format!("        {line}"));
+            }
         }
         if let Some(scene) = self.scenes.last_mut() {
             scene.steps.push(Step { what, by: by.map(str::to_owned), told, held });
@@ -165,15 +174,14 @@ impl<'a> Stage<'a> {
         if self.details {
             ui.say("");
         }
-        let row = |label: &str| Line::from("   ").faint(format!("{label:<9}"));
         if let Some(without) = &scene.without {
-            ui.say(row("without").join(&Line::default().removed(without)));
+            row(ui, "without", without, &Line::removed);
         }
         if let Some(with) = &scene.with {
-            ui.say(row("wardkeep").join(&Line::default().added(with)));
+            row(ui, "wardkeep", with, &Line::added);
         }
         for missing in &scene.missing {
-            ui.say(row("not here").join(&Line::default().warning(missing)));
+            row(ui, "not here", missing, &Line::warning);
         }
         let held = scene.steps.iter().filter(|step| step.held).count();
         let mark = match (held, scene.steps.len()) {
@@ -181,16 +189,39 @@ impl<'a> Stage<'a> {
             (held, all) if held == all => Line::default().good(format!("✓ {held} held")),
             (held, all) => Line::default().bad(format!("{} of {all} BROKE", all - held)),
         };
-        match &scene.by {
-            Some(by) => ui.say(row("by").plain(by).plain("  ").join(&mark)),
-            None => ui.say(row("").join(&mark)),
+        let by = scene.by.as_deref().unwrap_or_default();
+        let mut lines = labelled(if by.is_empty() { "" } else { "by" }, by, &Line::plain);
+        let beside = lines.last().cloned().unwrap_or_default().plain("  ").join(&mark);
+        // The mark stands beside the last words, or below them.
+        if beside.text().chars().count() <= COLUMNS {
+            lines.pop();
+            lines.push(beside);
+        } else {
+            lines.push(Line::from(" ".repeat(LABELS)).join(&mark));
         }
+        lines.into_iter().for_each(|line| ui.say(line));
     }
 
     /// Ends the play.
     pub(super) fn close(self) -> Vec<Scene> {
         self.scenes
     }
+}
+
+/// A label and a text in a tone of its own, broken between words under the label's column.
+fn labelled(label: &str, text: &str, tone: &dyn Fn(Line, String) -> Line) -> Vec<Line> {
+    let mut label = Some(label);
+    wrapped(text, COLUMNS - LABELS)
+        .into_iter()
+        .map(|piece| {
+            let label = label.take().unwrap_or_default();
+            tone(Line::from("   ").faint(format!("{label:<9}")), piece)
+        })
+        .collect()
+}
+
+fn row(ui: &mut Ui, label: &str, text: &str, tone: &dyn Fn(Line, String) -> Line) {
+    labelled(label, text, tone).into_iter().for_each(|line| ui.say(line));
 }
 
 /// The file system refused what a scene needs.

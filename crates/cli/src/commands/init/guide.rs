@@ -154,7 +154,7 @@ fn ask(context: &mut Context, plan: &mut Plan) -> Result<bool, CliError> {
     loop {
         let chosen = plan.items.iter().filter(|item| item.chosen).count();
         let question = format!(
-            "Do {chosen} of {}? y: yes, n: no, NUMBER: take it out or in, d NUMBER: every line of it",
+            "Do {chosen} of {}? y yes, n no, NUMBER out or in, d NUMBER all lines, ? help:",
             count(plan.items.len(), "change")
         );
         let Some(answer) = context.ask_line(&question)? else { return Ok(false) };
@@ -180,9 +180,22 @@ fn ask(context: &mut Context, plan: &mut Plan) -> Result<bool, CliError> {
                     details(context, item, at + 1);
                 }
             }
-            _ => {}
+            _ => explain(context),
         }
     }
+}
+
+/// What can be answered.
+fn explain(context: &mut Context) {
+    let rows = [
+        ("y", "does what is marked [x] above, and nothing else"),
+        ("n", "ends it; nothing is changed"),
+        ("2", "takes change 2 out, or in again"),
+        ("d 2", "shows every line that change 2 would write"),
+        ("d", "shows every line of all changes"),
+    ];
+    let row = |(key, what): (&str, &str)| vec![Line::default().strong(key), Line::from(what)];
+    context.ui.answer_table(&rows.map(row));
 }
 
 /// What was done: of each thing that was chosen, what the user has to do yet.

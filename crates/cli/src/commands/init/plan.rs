@@ -147,8 +147,10 @@ fn add_workspace(
         names.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let (mut protected, watched) = (names(&found.protected), names(&found.watched));
-    // The list itself is one of them.
-    protected.extend(found.config.is_some().then(|| CONFIG_FILE.to_owned()));
+    // The list itself is one of them, made now or there before.
+    if !protected.iter().any(|file| file == CONFIG_FILE) {
+        protected.push(CONFIG_FILE.to_owned());
+    }
     for (word, files) in [("protect", &protected), ("watch  ", &watched)] {
         lines.extend(files.iter().map(|file| Line::default().good(format!("{word} {file}"))));
     }
