@@ -1,5 +1,7 @@
 //! The command line as clap sees it. Doc comments are the help.
 
+mod groups;
+
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
@@ -159,7 +161,12 @@ pub(crate) struct Tool {
 
 /// Every name; any other is the first.
 pub(crate) const TOOLS: &[Tool] = &[
-    Tool { name: "wardkeep", command: Cli::command, read: Cli::from_arg_matches, group: None },
+    Tool {
+        name: "wardkeep",
+        command: || groups::grouped(Cli::command()),
+        read: Cli::from_arg_matches,
+        group: None,
+    },
     Tool {
         name: "aegx",
         command: AegxCli::command,

@@ -100,8 +100,13 @@ pub(crate) fn every_command() -> Vec<Vec<String>> {
     while let Some(words) = found.get(next).cloned() {
         next += 1;
         let help = succeed(Path::new("."), &[&words[..], &["-h".to_owned()]].concat());
-        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-        for line in listed.take_while(|line| !line.is_empty()) {
+        // `wardkeep` itself has its commands in groups, which the options follow.
+        let (first, end) = match words.is_empty() {
+            true => ("Start here:", "Options:"),
+            false => ("Commands:", ""),
+        };
+        let listed = help.lines().skip_while(|line| *line != first).skip(1);
+        for line in listed.take_while(|line| *line != end) {
             // A line that goes on with an explanation is indented further.
             let name = line.strip_prefix("  ").filter(|line| !line.starts_with(' '));
             let name = name.and_then(|line| line.split(' ').next());
@@ -110,6 +115,7 @@ pub(crate) fn every_command() -> Vec<Vec<String>> {
             }
         }
     }
+    assert!(found.len() > 90, "{found:?}");
     found
 }
 
