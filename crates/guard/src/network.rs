@@ -251,9 +251,6 @@ impl Judged {
         self.facts.blocked = egress.blocks_address(address);
         self.facts.internal = class != AddressClass::Public;
         self.facts.metadata = class == AddressClass::Metadata;
-        if self.facts.blocked {
-            self.note("the address is one that you block");
-        }
     }
 
     fn place_name(&mut self, ascii: &str, unicode: &str, port: Option<u16>, egress: &Egress) {
@@ -262,8 +259,8 @@ impl Judged {
         if egress.blocked.holds_name(ascii, None)
             || older_name(unicode).is_some_and(|older| egress.blocked.holds_name(&older, None))
         {
+            // The rule says so.
             self.facts.blocked = true;
-            self.note("the host is on the blocklist");
         } else if !self.facts.allowed && service_of(ascii) == Some(Service::Callback) {
             self.facts.blocked = true;
             self.note("a service that shows its owner every request");

@@ -36,7 +36,8 @@ const _: () = assert!(
 /// is a no: an event that cannot be read, a daemon that does not answer in time, a journal that cannot
 /// be written.
 ///
-/// Where the state lies is told by --state-dir or by whose process it is, never by the environment.
+/// Where the state lies is told by --state-dir or by whose process it is, never by the environment: the home is
+/// the one in the system's list of users, not $HOME.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = crate::exit::HELP)]
 pub(crate) struct Args {

@@ -380,6 +380,16 @@ fn notes_say_why() {
     assert!(!facts_of("https://a.example/", "GET / HTTP/1.1\r\n", 0, &Egress::default()).resolved);
 }
 
+/// The rule that denies it says that it is blocked: nothing is said twice.
+#[test]
+fn that_it_is_blocked_is_no_note() {
+    let lists = egress("blocked_domains = [\"bad.example\", \"192.0.2.1\"]");
+    for url in ["https://bad.example/", "https://192.0.2.1/"] {
+        let judged = judge(url, "GET", 0, &lists);
+        assert!(judged.facts.blocked && judged.notes.is_empty(), "{url}: {:?}", judged.notes);
+    }
+}
+
 #[test]
 fn hostile_texts_take_bounded_time() {
     let config = egress("flag_patterns = [\"a*a*a*a*a*b\"]\nallowed_domains = [\"good.example\"]");

@@ -11,6 +11,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 
 /// Opens config.toml in your editor, then offers to sign it
+///
+/// To block a domain for hooks, `wardkeep run` and every proxy, write `[egress]` and below it
+/// `blocked_domains = ["example.net"]`: its subdomains are blocked with it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 

@@ -59,7 +59,10 @@ pub(super) fn sign(context: &mut Context, yes: bool) -> Result<Exit, CliError> {
     let open = context.open_store()?;
     let desk = Desk::new(&open, rustix::process::getuid().as_raw());
     let record = desk.sign_set(&draft, &request)?;
-    context.ui.answer(format!("✓ Signed {} files", draft.files().len()));
+    context.ui.answer(match draft.files().len() {
+        1 => "✓ Signed 1 file".to_owned(),
+        many => format!("✓ Signed {many} files"),
+    });
     let files = draft.files().keys().cloned().collect();
     Ok(context.done(&Answer { files, record: record.to_string() }))
 }

@@ -42,6 +42,8 @@ pub(super) struct Asking {
     program: Option<PathBuf>,
     /// Whether the agent says that nobody sits before it.
     unattended: bool,
+    /// The home that the environment names, where that is another than the one that counts.
+    other_home: Option<PathBuf>,
     /// To be called before anything that has no deadline of its own.
     watch: Box<dyn Fn() -> std::io::Result<()>>,
 }
@@ -71,7 +73,23 @@ impl Asking {
             .any(|(name, value)| name == "CLAUDE_CODE_SESSION_ATTENDED" && value == "0");
         let program = (!confined).then_some(program);
         let config = context.monitor_config()?;
-        Ok(Self { state, config, starter, alone, program, unattended, watch })
+        let other_home = context
+            .home()
+            .filter(|home| !context.names_state_dir() && Some(home) != config.home.as_ref());
+        Ok(Self { state, config, starter, alone, program, unattended, other_home, watch })
+    }
+
+    /// Added to why there is no answer: where the state was looked for, if `$HOME` says something else.
+    fn place(&self) -> String {
+        match &self.other_home {
+            None => String::new(),
+            Some(home) => format!(
+                "; the state is looked for in `{}`, by the system's list of users and not by $HOME (`{}`): \
+                 name another place with --state-dir",
+                self.state.display(),
+                home.display()
+            ),
+        }
     }
 
     /// At the beginning of a session: what is wrong with the hooks of the agents that wardkeep was
@@ -131,10 +149,10 @@ impl Asking {
                 Err(error) if error.is_absent() && self.alone => match self.decide(question) {
                     // A daemon that came up late holds the state, and will answer.
                     Err(MonitorError::Busy(_)) if begun.elapsed() < AGAIN => {}
-                    Err(error) => return Err(error.to_string()),
+                    Err(error) => return Err(format!("{error}{}", self.place())),
                     Ok(answer) => return answer,
                 },
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(format!("{error}{}", self.place())),
             }
             client = Client::connect_to(&self.state, Door::Hooks, ANSWER);
         }

@@ -378,6 +378,32 @@ fn o20_without_root_the_level_is_the_users() {
     // Nothing is claimed that is not so.
     assert!(!ran.stdout.contains("owned"), "{ran:?}");
     assert!(machine.stat("SOUL.md").starts_with("agent:agent"));
+    // Root with sudo uses none of the user's state, and says what to do instead.
+    for command in ["sync", "diff", "apply --yes"] {
+        let ran = machine.owner(&format!("wardkeep {command}"));
+        assert_eq!(ran.code, 1, "{command}: {ran:?}");
+        assert!(ran.stderr.contains("set up for agent"), "{command}: {ran:?}");
+        assert!(ran.stderr.contains("without sudo"), "{command}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_hook_that_has_no_answer_says_in_whose_home_it_looked() {
+    let Some(machine) = machine("hook-home", None, &[]) else { return };
+    let event = r#"{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
+    // Inside of a confinement nothing is decided without a daemon, and there is none.
+    let hook = |home: &str| {
+        machine.agent(&format!(
+            "echo '{event}' | HOME={home} WARDKEEP_CONFINED=1 wardkeep hook claude-code PreToolUse"
+        ))
+    };
+    let ran = hook("/elsewhere");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("denied") && said.contains("/home/agent/.local/state"), "{ran:?}");
+    assert!(said.contains("not by $HOME (`/elsewhere`)"), "{ran:?}");
+    let ran = hook("/home/agent");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("denied") && !said.contains("$HOME"), "{ran:?}");
 }
 
 #[test]

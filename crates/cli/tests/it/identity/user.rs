@@ -203,7 +203,8 @@ forbid (principal, action == Action::"write", resource)
 when { context.subject like "*/AGENTS.md" };
 "#;
     fs::write(at.join("s/rules.cedar"), rules).unwrap();
-    assert_eq!(ask(at, &["config", "sign", "--yes"]).code, 0);
+    let signed = ask(at, &["config", "sign", "--yes"]);
+    assert!(signed.code == 0 && signed.stdout.ends_with("Signed 1 file\n"), "{signed:?}");
     stage(at, "SOUL.md", "# Another\n");
     let shown = json(at, &["diff", "ws"]);
     assert_eq!(shown["objections"][0]["rule"], "own:soul-stays", "{shown}");
