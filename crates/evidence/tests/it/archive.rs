@@ -415,7 +415,7 @@ fn other_programs_can_unpack_what_is_packed() {
     for index in 0..zip.len() {
         let file = zip.by_index(index).unwrap();
         let expected = if file.is_dir() { 0o40_755 } else { 0o100_644 };
-        assert_eq!(file.unix_mode(), Some(expected), "{}", file.name());
+        assert_eq!(file.unix_mode(), Some(expected), "{file:?}");
         folders += usize::from(file.is_dir());
     }
     assert!(folders > 0);

@@ -36,7 +36,7 @@ pub(super) fn members_of(profile: &str, applied: &Applied) -> Vec<Member> {
     all.extend(rows("sockets", &applied.sockets));
     all.push(row("variables", applied.environment.join(", ")));
     all.extend(applied.timeout_ms.map(|most| row("ends after", format!("{} s", most / 1000))));
-    let limits = serde_json::to_value(&applied.limits).unwrap_or_default();
+    let limits = serde_json::to_value(applied.limits).unwrap_or_default();
     let limits = members(&limits).into_iter().map(|(label, text)| format!("{label} {text}"));
     all.push(row("limits", limits.collect::<Vec<_>>().join(", ")));
     let group = if applied.control_group { "yes" } else { "no: each process by itself" };
