@@ -52,6 +52,9 @@ pub enum BadStream {
     /// Its data is not what it must be.
     #[error("an event of the reply cannot be read: {0}")]
     Json(#[from] BadJson),
+    /// A line is none that a stream of events has: somebody else might read it otherwise.
+    #[error("the reply holds a line that is no part of a stream of events")]
+    Line,
     /// A tool call comes in a form that cannot be put together.
     #[error("the reply holds a tool call in parts of a form that is not known")]
     Parts,
@@ -59,6 +62,10 @@ pub enum BadStream {
     #[error("the reply holds a tool call or a number of parts that is too large to be judged")]
     TooMuch,
 }
+
+/// What some clients take for the end of a line, although it is none.
+const OTHER_ENDS: [char; 8] =
+    ['\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// Cuts a stream.
 #[derive(Debug)]
@@ -166,6 +173,9 @@ fn event(framing: Framing, raw: Vec<u8>) -> Result<Event, BadStream> {
     for line in lines.split(['\n', '\r']) {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
+        if field != "data" && line.contains(OTHER_ENDS) {
+            return Err(BadStream::Line);
+        }
         match field {
             "data" => match &mut data {
                 None => data = Some(value.to_owned()),
@@ -175,7 +185,10 @@ fn event(framing: Framing, raw: Vec<u8>) -> Result<Event, BadStream> {
                 }
             },
             "event" => name = Some(value.to_owned()),
-            _ => {}
+            // A comment, what clients keep for themselves, the end.
+            "" if line.starts_with(':') || line.is_empty() => {}
+            "id" | "retry" => {}
+            _ => return Err(BadStream::Line),
         }
     }
     Ok(Event { data: data.unwrap_or_default(), name, raw })
@@ -187,17 +200,21 @@ mod tests {
 
     use super::*;
 
-    fn all(framing: Framing, pieces: &[&[u8]]) -> Vec<Event> {
+    fn tried(framing: Framing, pieces: &[&[u8]]) -> Result<Vec<Event>, BadStream> {
         let mut splitter = Splitter::new(framing, 1 << 20);
         let mut events = Vec::new();
         for piece in pieces {
             splitter.feed(piece);
-            while let Some(event) = splitter.next().unwrap() {
+            while let Some(event) = splitter.next()? {
                 events.push(event);
             }
         }
-        events.extend(splitter.rest().unwrap());
-        events
+        events.extend(splitter.rest()?);
+        Ok(events)
+    }
+
+    fn all(framing: Framing, pieces: &[&[u8]]) -> Vec<Event> {
+        tried(framing, pieces).unwrap()
     }
 
     const STREAM: &str = "event: a\r\ndata: {\"x\":\r\ndata: \"é\u{1f600}\"}\r\n\r\n: note\n\ndata: 2\n\nevent: end\rdata: 3\r\rdata: [DONE]";
@@ -221,6 +238,26 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_are_no_part_of_an_event_are_refused() {
+        for text in [
+            "{}",
+            " data: {}",
+            "Data: {}",
+            "data : {}",
+            "data: 1\n{}",
+            ": a\n{}",
+            ": \u{2028}data: {}",
+            "x",
+        ] {
+            for end in ["", "\n\n"] {
+                let text = format!("data: 0\n\n{text}{end}");
+                let refused = tried(Framing::Events, &[text.as_bytes()]);
+                assert_eq!(refused, Err(BadStream::Line), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn endless_events_are_refused() {
         let mut splitter = Splitter::new(Framing::Events, 1000);
         splitter.feed(b"data: ");
@@ -238,10 +275,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_byte_is_lost(pieces in proptest::collection::vec("[a:\n\r ]{0,6}", 0..20), lines in any::<bool>()) {
+        fn no_byte_is_lost(pieces in proptest::collection::vec("(id|data|:|\n|\r| ){0,6}", 0..20), lines in any::<bool>()) {
             let framing = if lines { Framing::Lines } else { Framing::Events };
             let parts: Vec<&[u8]> = pieces.iter().map(|piece| piece.as_bytes()).collect();
-            let raw: Vec<u8> = all(framing, &parts).into_iter().flat_map(|event| event.raw).collect();
+            let Ok(events) = tried(framing, &parts) else { return Ok(()) };
+            let raw: Vec<u8> = events.into_iter().flat_map(|event| event.raw).collect();
             let whole = parts.concat();
             prop_assert!(whole.starts_with(&raw));
             prop_assert!(whole[raw.len()..].iter().all(u8::is_ascii_whitespace));
