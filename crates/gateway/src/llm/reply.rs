@@ -6,19 +6,22 @@
 mod anthropic;
 mod chat;
 mod gemini;
+mod leaves;
 mod ollama;
 mod refusal;
 mod responses;
+mod text;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use wardkeep_detect::leak::{OutputGuard, StreamGuard};
+use wardkeep_detect::leak::OutputGuard;
 
-use super::json::{At, BadJson, Doc, Edits, quoted};
+use super::json::{At, BadJson, Doc, Edits, Kind, quoted};
 use super::sse::{BadStream, Event, Framing, Splitter};
 use super::wire::Wire;
+use text::{Text, Tokens};
 
 pub(crate) use refusal::{error_body, refusal, stream_error};
 
@@ -30,6 +33,8 @@ const OPEN: usize = 512;
 const RULES: usize = 16;
 /// Bytes of what the model said that are remembered.
 const SPOKEN: usize = 64 << 10;
+/// Strings that are known to say nothing, and how long they may be.
+const CLEAN: (usize, usize) = (64, 128);
 
 /// A tool call that the model wants to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +151,8 @@ enum Flow {
 }
 
 type Flowing = Result<Flow, BadStream>;
+/// Knows a text again.
+type Key = (u64, u64);
 
 /// What all wires need.
 struct Shared {
@@ -153,7 +160,20 @@ struct Shared {
     /// What the user asked, which is no secret to the user.
     question: String,
     judging: bool,
-    texts: BTreeMap<(u64, u64), StreamGuard<Arc<OutputGuard>>>,
+    /// Whether all texts of the reply are read as one.
+    one_voice: bool,
+    texts: BTreeMap<Key, Text>,
+    /// What was seen last of texts that ended, and of them all.
+    tails: BTreeMap<Key, String>,
+    last: String,
+    /// What stood before a text.
+    before: BTreeMap<Key, String>,
+    /// The single tokens of texts, where they are told.
+    tokens: BTreeMap<Key, Tokens>,
+    /// Where the values of a document begin that were looked at.
+    looked_at: Vec<usize>,
+    /// Strings that came before and say nothing.
+    clean: BTreeSet<String>,
     rulings: HashMap<String, Ruling>,
     report: Report,
     /// What the model said, and gave to tools, as far as it is remembered.
@@ -176,7 +196,14 @@ impl Reply {
             guard,
             question: question.to_owned(),
             judging,
+            one_voice: matches!(wire, Wire::Anthropic | Wire::Responses),
             texts: BTreeMap::new(),
+            tails: BTreeMap::new(),
+            last: String::new(),
+            before: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            looked_at: Vec::new(),
+            clean: BTreeSet::new(),
             rulings: HashMap::new(),
             report: Report::default(),
             spoken: String::new(),
@@ -244,6 +271,12 @@ impl Reply {
     pub fn whole(&mut self, body: &[u8]) -> Result<Whole, BadStream> {
         let doc = Doc::parse(body)?;
         let mut edits = Edits::default();
+        self.shared.anew();
+        // Google's API answers with a list where a stream was asked for, but not as events.
+        let list = self.wire == Wire::Gemini && doc.kind(Doc::ROOT) == Kind::Array;
+        if doc.kind(Doc::ROOT) != Kind::Object && !list {
+            return Err(BadStream::Parts);
+        }
         let flow = match &mut self.state {
             State::Anthropic(_) => anthropic::whole(&doc, Doc::ROOT, &mut self.shared, &mut edits),
             State::Chat(_) => chat::whole(&doc, &mut self.shared, &mut edits),
@@ -251,11 +284,31 @@ impl Reply {
             State::Gemini(state) => state.whole(&doc, &mut self.shared, &mut edits),
             State::Ollama(_) => ollama::whole(&doc, &mut self.shared, &mut edits),
         }?;
+        if matches!(flow, Flow::Done) {
+            self.shared.leaves(&doc, &mut edits)?;
+        }
         Ok(match flow {
             Flow::Ask(call) => Whole::Judge(call),
             Flow::Done if edits.is_empty() => Whole::Same,
             Flow::Done => Whole::Changed(edits.apply(body)),
         })
+    }
+
+    /// An error of the model's server as it may be seen, where that is another.
+    #[must_use]
+    pub fn error(&mut self, body: &[u8]) -> Option<Vec<u8>> {
+        self.shared.anew();
+        let mut edits = Edits::default();
+        // No agent takes calls from an error.
+        let judging = std::mem::replace(&mut self.shared.judging, false);
+        let read = Doc::parse(body).map_err(BadStream::from);
+        let looked = read.and_then(|doc| self.shared.leaves(&doc, &mut edits));
+        self.shared.judging = judging;
+        if looked.is_ok() {
+            return (!edits.is_empty()).then(|| edits.apply(body));
+        }
+        let text = std::str::from_utf8(body).ok()?;
+        self.shared.leaf(text, true).map(String::into_bytes)
     }
 
     /// Says what becomes of a call.
@@ -314,27 +367,58 @@ impl Shared {
         }
     }
 
+    /// Begins with another document.
+    fn anew(&mut self) {
+        self.looked_at.clear();
+    }
+
+    /// Says that a value needs no other look.
+    fn looked(&mut self, doc: &Doc<'_>, at: At) {
+        self.looked_at.push(doc.span(at).start);
+    }
+
+    fn looked_if(&mut self, doc: &Doc<'_>, at: Option<At>) {
+        if let Some(at) = at {
+            self.looked(doc, at);
+        }
+    }
+
     /// Lets the next part of a text go as far as it is safe.
-    fn text(&mut self, key: (u64, u64), text: &str) -> Result<String, BadStream> {
+    fn text(&mut self, key: Key, text: &str) -> Result<String, BadStream> {
         self.spoke(text);
         let Some(guard) = &self.guard else { return Ok(text.to_owned()) };
         if !self.texts.contains_key(&key) {
             if self.texts.len() >= OPEN {
                 return Err(BadStream::TooMuch);
             }
-            let stream = StreamGuard::new(Arc::clone(guard)).redacting().knowing(&self.question);
-            self.texts.insert(key, stream);
+            let before = self.stood_before(key);
+            self.texts.insert(key, Text::new(Arc::clone(guard), &self.question, &before));
+            limited(&mut self.before).insert(key, before);
         }
-        let stream = self.texts.get_mut(&key);
-        Ok(stream.map(|stream| stream.feed(text).to_owned()).unwrap_or_default())
+        let open = self.texts.get_mut(&key);
+        Ok(open.map(|open| open.feed(text)).unwrap_or_default())
+    }
+
+    /// What the agent reads right before a text: a secret may be cut in two by their boundary.
+    fn stood_before(&self, key: Key) -> String {
+        if let Some(tail) = self.tails.get(&key) {
+            return tail.clone();
+        }
+        if !self.one_voice {
+            return String::new();
+        }
+        let open = self.texts.range(..key).next_back();
+        open.map_or_else(|| self.last.clone(), |(_, open)| open.tail())
     }
 
     /// Ends a text, and gives what was still held of it.
-    fn rest(&mut self, key: (u64, u64)) -> String {
-        let Some(stream) = self.texts.remove(&key) else { return String::new() };
-        let ending = stream.finish();
-        self.found(ending.scan.findings.iter().map(|finding| finding.rule.to_string()));
-        ending.text
+    fn rest(&mut self, key: Key) -> String {
+        let Some(text) = self.texts.remove(&key) else { return String::new() };
+        let (rest, tail, rules) = text.finish();
+        self.found(rules.into_iter());
+        self.last.clone_from(&tail);
+        limited(&mut self.tails).insert(key, tail);
+        rest
     }
 
     fn found(&mut self, rules: impl Iterator<Item = String>) {
@@ -346,31 +430,103 @@ impl Shared {
         }
     }
 
-    /// A whole text as it may be seen, where that is another.
-    fn redacted(&mut self, text: &str, counts: bool) -> Option<String> {
+    /// A whole text as it may be seen, where that is another. `before` is what the agent reads right before
+    /// it, and becomes what stands before the next.
+    fn redacted(&mut self, text: &str, before: &mut String, counts: bool) -> Option<String> {
         if counts {
             self.spoke(text);
             self.spoke("\n");
         }
         let guard = self.guard.as_ref()?;
-        let mut stream = StreamGuard::new(Arc::clone(guard)).redacting().knowing(&self.question);
-        let mut out = stream.feed(text).to_owned();
-        let ending = stream.finish();
-        out.push_str(&ending.text);
+        let mut one = Text::new(Arc::clone(guard), &self.question, before);
+        let mut out = one.feed(text);
+        let (rest, tail, rules) = one.finish();
+        out.push_str(&rest);
+        *before = tail;
         if counts {
-            self.found(ending.scan.findings.iter().map(|finding| finding.rule.to_string()));
+            self.found(rules.into_iter());
         }
         (out != text).then_some(out)
     }
 
     /// Replaces a string by what may be seen of it.
-    fn edit_text(&mut self, doc: &Doc<'_>, at: Option<At>, counts: bool, edits: &mut Edits) {
+    fn edit_text(
+        &mut self,
+        doc: &Doc<'_>,
+        at: Option<At>,
+        before: &mut String,
+        counts: bool,
+        edits: &mut Edits,
+    ) {
         let text = at.and_then(|at| Some((at, doc.text(at)?)));
-        if let Some((at, text)) = text
-            && let Some(seen) = self.redacted(&text, counts)
-        {
+        let Some((at, text)) = text else { return };
+        self.looked(doc, at);
+        if let Some(seen) = self.redacted(&text, before, counts) {
             edits.replace(doc.span(at), quoted(&seen));
         }
+    }
+
+    /// Looks at every string that was not looked at.
+    fn leaves(&mut self, doc: &Doc<'_>, edits: &mut Edits) -> Result<(), BadStream> {
+        let mut looked_at = std::mem::take(&mut self.looked_at);
+        if self.guard.is_none() && !self.judging {
+            return Ok(());
+        }
+        looked_at.sort_unstable();
+        let unread = leaves::unread(doc, &looked_at, self.judging);
+        self.looked_at = looked_at;
+        let mut lists: Vec<std::ops::Range<usize>> = Vec::new();
+        for unread in unread? {
+            match unread {
+                leaves::Unread::Text(at) => {
+                    let place = doc.span(at);
+                    let text = doc.text(at).unwrap_or_default();
+                    if !lists.iter().any(|list| list.contains(&place.start))
+                        && let Some(seen) = self.leaf(&text, true)
+                    {
+                        edits.replace(place, quoted(&seen));
+                    }
+                }
+                leaves::Unread::List(at) => {
+                    let mut joined = String::new();
+                    for text in doc.items(at).filter_map(|item| doc.text(item)) {
+                        joined += &self.leaf(&text, false).unwrap_or_else(|| text.into_owned());
+                    }
+                    if let Some(seen) = self.leaf(&joined, true) {
+                        edits.replace(doc.span(at), format!("[{}]", quoted(&seen)));
+                        lists.push(doc.span(at));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A string that stands alone, as it may be seen, where that is another.
+    fn leaf(&mut self, text: &str, counts: bool) -> Option<String> {
+        if self.is_clean(text) {
+            return None;
+        }
+        let spoken = self.spoken.len();
+        let seen = self.redacted(text, &mut String::new(), counts);
+        self.spoken.truncate(spoken);
+        seen
+    }
+
+    /// Whether a text says nothing that must be withheld, whoever asked what.
+    fn is_clean(&mut self, text: &str) -> bool {
+        let Some(guard) = &self.guard else { return true };
+        if self.clean.contains(text) {
+            return true;
+        }
+        let clean = guard.check(text).findings.is_empty();
+        if clean && text.len() <= CLEAN.1 {
+            if self.clean.len() >= CLEAN.0 {
+                self.clean.clear();
+            }
+            self.clean.insert(text.to_owned());
+        }
+        clean
     }
 
     /// The ruling on a call; nothing while there is none.
@@ -426,6 +582,23 @@ impl Partial {
     fn call(&self, key: String) -> ToolCall {
         let (id, name) = (self.id.clone(), self.name.clone());
         ToolCall { key, id, name, arguments: self.arguments.clone() }
+    }
+}
+
+/// Room for one more.
+fn limited(map: &mut BTreeMap<Key, String>) -> &mut BTreeMap<Key, String> {
+    while map.len() >= OPEN {
+        map.pop_first();
+    }
+    map
+}
+
+/// A number of a part: another value than a number could be read in two ways.
+fn number(doc: &Doc<'_>, at: At, name: &str, default: u64) -> Result<u64, BadStream> {
+    let Some(member) = doc.get(at, name)? else { return Ok(default) };
+    match doc.kind(member) {
+        Kind::Null => Ok(default),
+        _ => doc.raw(member).parse().map_err(|_| BadStream::Parts),
     }
 }
 

@@ -35,6 +35,8 @@ mod parsers;
 #[cfg(test)]
 mod replies;
 #[cfg(test)]
+mod replies_hostile;
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod tunnels;

@@ -1,14 +1,22 @@
 //! Anthropic's Messages: blocks one after the other, each with a start, deltas and a stop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::json::{At, BadJson, Doc, Edits, Kind, quoted};
 use super::super::sse::{BadStream, Event};
-use super::{Flow, Flowing, HELD, OPEN, Partial, Ruling, Shared, typed};
+use super::{Flow, Flowing, HELD, Key, OPEN, Partial, Ruling, Shared, number, typed};
+
+/// Texts of a block that come in parts: what is said, and what the server's own tools are given.
+const TEXTS: [&str; 2] = ["text", "partial_json"];
+const INPUT: usize = 1;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// Whether the message has begun.
+    begun: bool,
     open: BTreeMap<u64, Held>,
+    /// Blocks of tools that the server runs.
+    servers: BTreeSet<u64>,
     released: usize,
     replaced: usize,
 }
@@ -35,26 +43,29 @@ impl State {
         }
         let doc = Doc::parse(event.data.as_bytes())?;
         let root = Doc::ROOT;
+        shared.anew();
         let kind = doc.string(root, "type")?;
-        let index = doc.number(root, "index")?.unwrap_or_default();
+        let index = number(&doc, root, "index", 0)?;
+        let mut edits = Edits::default();
         match kind.as_deref().unwrap_or_default() {
             "message_start" => {
                 if let Some(message) = doc.get(root, "message")? {
-                    let mut edits = Edits::default();
+                    // Rulings are for the calls of one message.
+                    if self.begun {
+                        return Err(BadStream::Parts);
+                    }
                     if let Flow::Ask(call) = whole(&doc, message, shared, &mut edits)? {
                         return Ok(Flow::Ask(call));
                     }
-                    put(event, edits, out);
-                    return Ok(Flow::Done);
+                    self.begun = true;
                 }
             }
             "content_block_start" => return self.start(event, &doc, index, shared, out),
             "content_block_delta" => return self.delta(event, &doc, index, shared, out),
-            "content_block_stop" => return self.stop(event, index, shared, out),
+            "content_block_stop" => return self.stop(event, &doc, index, shared, out),
             "message_delta" => {
                 self.flush(shared, out);
                 shared.tokens(&doc, doc.get(root, "usage")?, ("input_tokens", "output_tokens"))?;
-                let mut edits = Edits::default();
                 if let Some(at) = doc.path(root, &["delta", "stop_reason"])? {
                     let why = doc.text(at);
                     shared.stopped(why.as_deref());
@@ -67,13 +78,12 @@ impl State {
                         edits.replace(doc.span(at), "\"end_turn\"");
                     }
                 }
-                put(event, edits, out);
-                return Ok(Flow::Done);
             }
             "message_stop" => self.flush(shared, out),
             _ => {}
         }
-        out.extend_from_slice(&event.raw);
+        shared.leaves(&doc, &mut edits)?;
+        put(event, edits, out);
         Ok(Flow::Done)
     }
 
@@ -87,8 +97,10 @@ impl State {
     ) -> Flowing {
         let block = doc.get(Doc::ROOT, "content_block")?.unwrap_or(Doc::ROOT);
         let kind = doc.string(block, "type")?;
+        let mut edits = Edits::default();
         match kind.as_deref() {
-            Some("tool_use") if shared.judging => {
+            Some("tool_use") if !shared.judging => shared.looked(doc, block),
+            Some("tool_use") => {
                 if self.open.len() >= OPEN {
                     return Err(BadStream::TooMuch);
                 }
@@ -103,25 +115,29 @@ impl State {
                     held.partial.arguments = doc.raw(input).to_owned();
                 }
                 self.open.insert(index, held);
-                Ok(Flow::Done)
+                return Ok(Flow::Done);
             }
             Some("text") => {
-                let mut edits = Edits::default();
                 if let Some(at) = doc.get(block, "text")? {
+                    shared.looked(doc, at);
                     let text = doc.text(at).unwrap_or_default();
                     let seen = shared.text((index, 0), &text)?;
                     if seen != text {
                         edits.replace(doc.span(at), quoted(&seen));
                     }
                 }
-                put(event, edits, out);
-                Ok(Flow::Done)
             }
-            _ => {
-                out.extend_from_slice(&event.raw);
-                Ok(Flow::Done)
+            Some(kind) if kind.ends_with("tool_use") => {
+                if self.servers.len() >= OPEN {
+                    return Err(BadStream::TooMuch);
+                }
+                self.servers.insert(index);
             }
+            _ => {}
         }
+        shared.leaves(doc, &mut edits)?;
+        put(event, edits, out);
+        Ok(Flow::Done)
     }
 
     fn delta(
@@ -148,26 +164,41 @@ impl State {
             return Ok(Flow::Done);
         }
         let kind = doc.string(delta, "type")?;
-        let text = doc.get(delta, "text")?.filter(|_| kind.as_deref() == Some("text_delta"));
-        if let Some(at) = text {
+        let mut edits = Edits::default();
+        let mut silent = false;
+        for (number, name) in TEXTS.into_iter().enumerate() {
+            let at = doc.get(delta, name)?.filter(|at| doc.kind(*at) == Kind::String);
+            let Some(at) = at else { continue };
+            if number == INPUT && shared.judging && !self.servers.contains(&index) {
+                // More of a call that was ruled on, or of none.
+                return Err(BadStream::Parts);
+            }
+            if number == INPUT && !self.servers.contains(&index) {
+                shared.looked(doc, at);
+                continue;
+            }
+            if number != INPUT && kind.as_deref() != Some("text_delta") {
+                continue;
+            }
+            shared.looked(doc, at);
             let text = doc.text(at).unwrap_or_default();
-            let seen = shared.text((index, 0), &text)?;
+            let seen = shared.text((index, number as u64), &text)?;
             if seen != text {
-                if !seen.is_empty() {
-                    let mut edits = Edits::default();
-                    edits.replace(doc.span(at), quoted(&seen));
-                    put(event, edits, out);
-                }
-                return Ok(Flow::Done);
+                silent |= seen.is_empty();
+                edits.replace(doc.span(at), quoted(&seen));
             }
         }
-        out.extend_from_slice(&event.raw);
+        shared.leaves(doc, &mut edits)?;
+        if !silent {
+            put(event, edits, out);
+        }
         Ok(Flow::Done)
     }
 
     fn stop(
         &mut self,
         event: &Event,
+        doc: &Doc<'_>,
         index: u64,
         shared: &mut Shared,
         out: &mut Vec<u8>,
@@ -197,28 +228,43 @@ impl State {
             shared.rulings.remove(&key);
             return Ok(Flow::Done);
         }
-        let rest = shared.rest((index, 0));
-        if !rest.is_empty() {
-            out.extend(text_delta(index, &rest));
+        for number in 0..TEXTS.len() {
+            rest((index, number as u64), shared, out);
         }
-        out.extend_from_slice(&event.raw);
+        self.servers.remove(&index);
+        let mut edits = Edits::default();
+        shared.leaves(doc, &mut edits)?;
+        put(event, edits, out);
         Ok(Flow::Done)
     }
 
     /// Lets go of what blocks that were never stopped still hold.
     fn flush(&mut self, shared: &mut Shared, out: &mut Vec<u8>) {
-        let keys: Vec<(u64, u64)> = shared.texts.keys().copied().collect();
+        let keys: Vec<Key> = shared.texts.keys().copied().collect();
         for key in keys {
-            let rest = shared.rest(key);
-            if !rest.is_empty() {
-                out.extend(text_delta(key.0, &rest));
-            }
+            rest(key, shared, out);
         }
     }
 
     pub(super) fn end(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Flowing {
         self.flush(shared, out);
         Ok(Flow::Done)
+    }
+}
+
+/// Lets go of what is held of a text.
+fn rest(key: Key, shared: &mut Shared, out: &mut Vec<u8>) {
+    let rest = shared.rest(key);
+    if rest.is_empty() {
+        return;
+    }
+    match key.1 == INPUT as u64 {
+        true => out.extend(typed(&format!(
+            "{{\"type\":\"content_block_delta\",\"index\":{},\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":{}}}}}",
+            key.0,
+            quoted(&rest)
+        ))),
+        false => out.extend(text_delta(key.0, &rest)),
     }
 }
 
@@ -243,6 +289,7 @@ pub(super) fn whole(doc: &Doc<'_>, message: At, shared: &mut Shared, edits: &mut
     shared.tokens(doc, doc.get(message, "usage")?, ("input_tokens", "output_tokens"))?;
     let Some(content) = doc.get(message, "content")? else { return Ok(Flow::Done) };
     let (mut released, mut replaced) = (0, 0);
+    let mut before = String::new();
     // All are ruled on before anything is changed.
     for (number, block) in doc.items(content).enumerate() {
         if doc.string(block, "type")?.as_deref() == Some("tool_use") {
@@ -260,15 +307,20 @@ pub(super) fn whole(doc: &Doc<'_>, message: At, shared: &mut Shared, edits: &mut
     }
     for (number, block) in doc.items(content).enumerate() {
         match doc.string(block, "type")?.as_deref() {
-            Some("tool_use") => match shared.ruling(&format!("whole {number}")) {
-                Some(Ruling::Deny(text)) => {
-                    let text = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text));
-                    edits.replace(doc.span(block), text);
-                    replaced += 1;
+            Some("tool_use") => {
+                shared.looked(doc, block);
+                match shared.ruling(&format!("whole {number}")) {
+                    Some(Ruling::Deny(text)) => {
+                        let text = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text));
+                        edits.replace(doc.span(block), text);
+                        replaced += 1;
+                    }
+                    _ => released += 1,
                 }
-                _ => released += 1,
-            },
-            Some("text") => shared.edit_text(doc, doc.get(block, "text")?, true, edits),
+            }
+            Some("text") => {
+                shared.edit_text(doc, doc.get(block, "text")?, &mut before, true, edits);
+            }
             _ => {}
         }
     }

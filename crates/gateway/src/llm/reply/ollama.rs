@@ -1,7 +1,7 @@
 //! Ollama's `/api/chat`: one document a line, calls come whole.
 
-use super::super::json::{At, BadJson, Doc, Edits, quoted};
-use super::super::sse::Event;
+use super::super::json::{At, Doc, Edits, Kind, quoted};
+use super::super::sse::{BadStream, Event};
 use super::{Flow, Flowing, Partial, Ruling, Shared, ToolCall};
 
 #[derive(Debug, Default)]
@@ -22,11 +22,13 @@ impl State {
         }
         let doc = Doc::parse(event.data.as_bytes())?;
         let mut edits = Edits::default();
+        shared.anew();
         let mut silent = false;
         let flow = line(&doc, self.count, shared, Some(&mut silent), &mut edits)?;
         if let Flow::Ask(call) = flow {
             return Ok(Flow::Ask(call));
         }
+        shared.leaves(&doc, &mut edits)?;
         self.count += 1;
         if edits.is_empty() {
             out.extend_from_slice(&event.raw);
@@ -55,9 +57,12 @@ pub(super) fn whole(doc: &Doc<'_>, shared: &mut Shared, edits: &mut Edits) -> Fl
     line(doc, 0, shared, None, edits)
 }
 
-fn calls(doc: &Doc<'_>, message: At, number: usize) -> Result<Vec<(At, ToolCall)>, BadJson> {
+fn calls(doc: &Doc<'_>, message: At, number: usize) -> Result<Vec<(At, ToolCall)>, BadStream> {
     let mut found = Vec::new();
-    let list = doc.get(message, "tool_calls")?;
+    let list = doc.get(message, "tool_calls")?.filter(|list| doc.kind(*list) != Kind::Null);
+    if list.is_some_and(|list| doc.kind(list) != Kind::Array) {
+        return Err(BadStream::Parts);
+    }
     for (place, call) in list.into_iter().flat_map(|list| doc.items(list)).enumerate() {
         let function = doc.get(call, "function")?.unwrap_or(call);
         let arguments = doc.get(function, "arguments")?;
@@ -102,6 +107,14 @@ fn line(
         None => None,
     };
     let said = content.and_then(|at| doc.text(at)).unwrap_or_default().into_owned();
+    if content.is_some_and(|at| doc.kind(at) == Kind::String) {
+        shared.looked_if(doc, content);
+    }
+    let list = match message {
+        Some(message) => doc.get(message, "tool_calls")?,
+        None => None,
+    };
+    shared.looked_if(doc, list);
     let streams = silent.is_some();
     let mut shown = if streams {
         let mut shown = shared.text((0, 0), &said)?;
@@ -110,7 +123,7 @@ fn line(
         }
         shown
     } else {
-        shared.redacted(&said, true).unwrap_or_else(|| said.clone())
+        shared.redacted(&said, &mut String::new(), true).unwrap_or_else(|| said.clone())
     };
     let mut kept = Vec::new();
     for (at, call) in &calls {
@@ -124,16 +137,22 @@ fn line(
             _ => kept.push(doc.raw(*at)),
         }
     }
+    let mut told = false;
     if let Some(message) = message
         && kept.len() < calls.len()
-        && let Some(list) = doc.get(message, "tool_calls")?
+        && let Some(list) = list
     {
         match kept.is_empty() {
+            true if content.is_none() => {
+                let text = format!("\"content\":{}", quoted(&shown));
+                edits.replace(doc.member_span(list), text);
+                told = true;
+            }
             true => edits.remove(doc, message, list),
             false => edits.replace(doc.span(list), format!("[{}]", kept.join(","))),
         }
     }
-    if shown != said {
+    if shown != said && !told {
         match (content, message) {
             (Some(at), _) => edits.replace(doc.span(at), quoted(&shown)),
             (None, Some(message)) => edits.add(doc, message, "content", &quoted(&shown)),
