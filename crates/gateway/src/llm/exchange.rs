@@ -174,7 +174,8 @@ impl Passing {
         let (mut parts, body) = reply.into_parts();
         end_to_end(&mut parts.headers);
         let status = parts.status.as_u16();
-        if !parts.status.is_success() {
+        let error = !parts.status.is_success();
+        if error && self.guard.is_none() {
             let (sender, channel) = channel();
             tokio::spawn(self.relay(status, body, sender));
             return Ok(Response::from_parts(parts, channel));
@@ -186,7 +187,8 @@ impl Passing {
             self.done(Some(status), self.tally(), None, Ended::Cut(why.to_owned())).await;
             return Err(refuse(why));
         };
-        match kind(&parts.headers) {
+        let kind = if error { Kind::Error } else { kind(&parts.headers) };
+        match kind {
             Kind::Stream => {
                 if !inflate.is_plain() {
                     parts.headers.remove(header::CONTENT_ENCODING);
@@ -196,7 +198,7 @@ impl Passing {
                 tokio::spawn(Streaming::new(self, status, inflate, sender).run(body));
                 Ok(Response::from_parts(parts, channel))
             }
-            Kind::Document => match self.whole(status, inflate, body).await {
+            Kind::Document | Kind::Error => match self.whole(status, inflate, body, error).await {
                 Ok(shown) => {
                     parts.headers.remove(header::CONTENT_ENCODING);
                     parts.headers.remove(header::CONTENT_LENGTH);
@@ -212,7 +214,7 @@ impl Passing {
         }
     }
 
-    /// Passes an error of the model's server on as it is.
+    /// Passes an error of the model's server on as it is, where nobody looks for secrets.
     async fn relay(self, status: u16, mut body: Incoming, sender: Sender) {
         let mut tally = self.tally();
         let ended = loop {
@@ -237,12 +239,13 @@ impl Passing {
         self.done(Some(status), tally, None, ended).await;
     }
 
-    /// A reply in one document.
+    /// A reply in one document, or an error.
     async fn whole(
         self,
         status: u16,
         mut inflate: Inflate,
         body: Incoming,
+        error: bool,
     ) -> Result<Vec<u8>, String> {
         let limits = self.door.limits();
         let mut reply = self.new_reply();
@@ -266,6 +269,9 @@ impl Passing {
                 room.map_err(|_| "too many long replies are read at this moment".to_owned())?;
                 bytes = inflate.feed(&bytes, limits.reply).map_err(undecoded)?;
                 bytes.extend(inflate.finish().map_err(undecoded)?);
+            }
+            if error {
+                return Ok(reply.error(&bytes).unwrap_or(bytes));
             }
             for _ in 0..=CALLS {
                 match reply.whole(&bytes).map_err(|error| error.to_string())? {
@@ -454,11 +460,15 @@ impl Streaming {
 enum Kind {
     Stream,
     Document,
+    Error,
     Other,
 }
 
 fn kind(headers: &HeaderMap) -> Kind {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    // Of two, the agent may take the other.
+    let value = values.next().filter(|_| values.next().is_none());
+    let value = value.and_then(|value| value.to_str().ok());
     let value = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     match value.to_ascii_lowercase().as_str() {
         "text/event-stream" | "application/x-ndjson" | "application/jsonl" => Kind::Stream,

@@ -285,6 +285,67 @@ fn upstreams_by_tls_are_checked() {
 }
 
 #[test]
+fn errors_of_the_server_tell_no_secret() {
+    let key = format!("AKIA{}", "Q7RZJ4MWN2XK5TLV");
+    let bodies = [
+        json!({"type": "error", "error": {"type": "x", "message": format!("the key is {key} ok")}})
+            .to_string(),
+        format!("<p>the key is {key} ok</p>"),
+        json!({"type": "error", "error": {"type": "x", "message": "too  many"}, "x": 1.0})
+            .to_string(),
+        "\u{fffd} no".to_owned(),
+    ];
+    let all = bodies.clone();
+    let count = AtomicUsize::new(0);
+    let model = model(move |_, stream| {
+        let body = &all[count.fetch_add(1, Ordering::Relaxed)];
+        let head = "429 Too Many\r\ncontent-type: application/json\r\nretry-after: 7";
+        super::models::respond(stream, head, body.as_bytes());
+    });
+    let proxy = proxy(&model, |_| {});
+    for (number, body) in bodies.iter().enumerate() {
+        let got = proxy.post("/v1/messages", &ask(&json!([said(&format!("hello {number}"))])));
+        assert!(got.head.starts_with("HTTP/1.1 429") && got.head.contains("retry-after: 7"));
+        let text = String::from_utf8(got.body).unwrap();
+        match body.contains(&key) {
+            true => assert_eq!(text, body.replace(&key, "[withheld]")),
+            false => assert_eq!(&text, body),
+        }
+    }
+}
+
+#[test]
+fn two_types_of_content_are_refused() {
+    let model = model(|_, stream| {
+        let body = json!({"content": [{"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "evil"}}]}).to_string();
+        let head = "200 OK\r\ncontent-type: text/event-stream\r\ncontent-type: application/json";
+        super::models::respond(stream, head, body.as_bytes());
+    });
+    let proxy = proxy(&model, |_| {});
+    let got = proxy.post("/v1/messages", &ask(&json!([said("hello")])));
+    assert!(got.head.starts_with("HTTP/1.1 502"), "{}", got.head);
+    assert!(!String::from_utf8_lossy(&got.body).contains("evil"));
+}
+
+#[test]
+fn a_document_that_calls_itself_a_stream_is_refused() {
+    let model = model(|_, stream| {
+        let body = json!({"content": [{"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "evil"}}]}).to_string();
+        super::models::respond(
+            stream,
+            "200 OK\r\ncontent-type: text/event-stream",
+            body.as_bytes(),
+        );
+    });
+    let proxy = proxy(&model, |_| {});
+    let body = ask(&json!([said("hello")]));
+    let mut stream = proxy.send(&proxy.request("/v1/messages", "", body.as_bytes()));
+    let mut got = String::new();
+    stream.read_to_string(&mut got).unwrap();
+    assert!(!got.contains("evil") && got.contains("event: error"), "{got}");
+}
+
+#[test]
 fn the_cookie_of_the_page_goes_to_no_model() {
     let model = model(answer_text);
     let proxy = proxy(&model, |_| {});
