@@ -2,6 +2,7 @@
 //! new root, mounts, masks, guarded names and Landlock rules.
 
 mod explain;
+mod gits;
 mod held;
 mod lists;
 mod paths;

@@ -18,6 +18,7 @@ use super::supervisor::{Stop, Supervisor};
 /// What makes one: the first, and either both of the second and third, or the last.
 const MAKES: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 const SETTINGS: [&str; 2] = ["config", "config.worktree"];
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Hooks that are looked at.
 const MOST_HOOKS: usize = 1000;
 
@@ -50,8 +51,25 @@ pub(super) fn is_obeyed(place: &Place) -> Result<bool, Stop> {
     if !above.is_some_and(|above| is(above, "hooks")) {
         return Ok(false);
     }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(is_repository(openat(&place.parent, c"..", flags, Mode::empty())?))
+    is_in_repository(place)
+}
+
+/// Whether the directory above the one that a name is in is one.
+fn is_in_repository(place: &Place) -> Result<bool, Stop> {
+    Ok(is_repository(openat(&place.parent, c"..", FOLDER, Mode::empty())?))
+}
+
+/// Whether a working tree that a repository in `folder` names leads back to it by its own `.git`. Git would write into
+/// any other folder.
+fn leads_back(folder: &OwnedFd, work: &[u8]) -> bool {
+    let found = || {
+        let work = openat(folder, work, FOLDER, Mode::empty()).ok()?;
+        let text = read(&work, b".git").ok()?;
+        let own = openat(&work, git::led_by(&text)?, FOLDER, Mode::empty()).ok()?;
+        let (own, folder) = (fstat(&own).ok()?, fstat(folder).ok()?);
+        Some((own.st_dev, own.st_ino) == (folder.st_dev, folder.st_ino))
+    };
+    found().unwrap_or(false)
 }
 
 impl Supervisor {
@@ -71,16 +89,30 @@ impl Supervisor {
         if !(makes || settings || hook || is(name, "hooks")) || self.names.is_free(path) {
             return Ok(());
         }
-        if git::part(self.names.counted(path).parts()).0 != Part::Outside {
-            return Ok(());
-        }
+        let counted = self.names.counted(path);
+        let parts = counted.parts();
         let refuse = |rule: &str| Err(Stop::Refused(path_buf(path), rule.to_owned()));
-        if hook && git::is_live_hook(name) && deed != Deed::Directory {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let folder = openat(&place.parent, c"..", flags, Mode::empty())?;
-            if is_repository(&folder) {
-                return refuse("a git hook executes");
+        match git::part(parts) {
+            (Part::Outside, _) => {}
+            // Somebody's `.git` could lead to any folder of it. Only where git itself has repositories it is known
+            // what else lies there.
+            (Part::Inside, at)
+                if !git::is_own_folder(&parts[at + 1..parts.len().saturating_sub(1)]) =>
+            {
+                let steers = settings || is(name, "commondir") || is(name, "hooks");
+                let becomes = makes && would_be(&place.parent, name);
+                if (steers && is_repository(&place.parent))
+                    || (becomes && !is_repository(&place.parent))
+                    || (hook && is_in_repository(place)?)
+                {
+                    return refuse("the folder would be a repository within git's own");
+                }
+                return Ok(());
             }
+            _ => return Ok(()),
+        }
+        if hook && git::is_live_hook(name) && deed != Deed::Directory && is_in_repository(place)? {
+            return refuse("a git hook executes");
         }
         if is_repository(&place.parent) {
             let is_new = self.is_new(&fstat(&place.parent)?);
@@ -175,6 +207,17 @@ pub(super) fn replace(
     target_name: &[u8],
     text: &[u8],
 ) -> Result<(), Stop> {
+    let settings = SETTINGS.iter().any(|one| is(target_name, one));
+    let works =
+        if settings { git::work_trees(text).map_err(|_| Errno::INVAL)? } else { Vec::new() };
+    if !works.iter().all(|work| leads_back(target, work)) {
+        // The thread has a directory of its own, which means nothing to it.
+        rustix::process::fchdir(target)?;
+        let folder = rustix::process::getcwd(Vec::new())?.into_bytes();
+        let path = [folder.as_slice(), target_name].join(&b'/');
+        let rule = "git's setting `core.worktree` leads elsewhere".to_owned();
+        return Err(Stop::Refused(path_buf(&path), rule));
+    }
     let old = statat(source, source_name, AtFlags::SYMLINK_NOFOLLOW)?;
     // Every open for writing comes through here, so nobody can open it before it has its name.
     let name = format!(".wardkeep-{}-{}", std::process::id(), old.st_ino);

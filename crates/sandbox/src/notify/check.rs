@@ -56,6 +56,11 @@ fn is_harmless(hit: Hit, counted: &Counted<'_>, folder: Option<BorrowedFd<'_>>) 
         && folder.is_some_and(cases::tells_apart)
 }
 
+/// Whether there is something at a real path, or that cannot be told.
+fn is_there(path: &[u8]) -> bool {
+    !matches!(statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
+}
+
 fn rule(parts: &[&[u8]]) -> String {
     let text = parts.iter().map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>().join("/");
     format!("`{text}` is protected")
@@ -87,6 +92,11 @@ impl Supervisor {
         let counted = self.names.counted(path);
         let parts = counted.parts();
         let (part, at) = git::part(parts);
+        if matches!(deed, Deed::Directory | Deed::Moved | Deed::Link)
+            && parts.last().is_some_and(|name| git::is_strategy(name))
+        {
+            return refuse("git would take what is in it for strategies of merging".into());
+        }
         let is_new = |at: usize| self.is_new_at(&counted.up_to(at), true);
         let last = parts.len().saturating_sub(1);
         match (part, deed) {
@@ -104,7 +114,8 @@ impl Supervisor {
             (Part::Outside | Part::Inside, _)
             | (Part::Itself | Part::Hooks | Part::Hook | Part::Todo, Deed::Directory) => {}
             (Part::Itself, Deed::Write) if is_new(at) => {}
-            (Part::Worktree, Deed::Write | Deed::File) if is_new(last) => {}
+            // Whoever makes it says in it what git does; see `Supervisor::make_common`.
+            (Part::Worktree, Deed::Write) if is_new(last) && !is_there(path) => {}
             (Part::Worktree | Part::Elsewhere, _) => {
                 return refuse("git would take settings and hooks from elsewhere".into());
             }

@@ -1,10 +1,15 @@
 //! What git executes: where hooks lie, and which settings name a program.
 
+mod executes;
+mod settings;
+
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use self::executes::executes;
+use self::settings::{Setting, settings};
 use crate::names::same;
 
 /// More than any settings have.
@@ -106,6 +111,12 @@ pub(super) fn is_steering(name: &[u8]) -> bool {
     STEERING.iter().any(|known| is(name, known))
 }
 
+/// Whether a folder of this name holds what git runs as a strategy of merging. It runs `git-merge-` and whatever a
+/// rebase, a row of picks or the settings say: with a slash in that, it is a path from where the owner is.
+pub(super) fn is_strategy(name: &[u8]) -> bool {
+    crate::names::folded(name).starts_with(b"git-merge-")
+}
+
 /// Whether what a rebase does next executes something, or why that cannot be read.
 pub(super) fn todo_executes(text: &[u8]) -> Result<bool, &'static str> {
     if text.len() > MOST {
@@ -124,228 +135,70 @@ pub(super) fn is_live_hook(name: &[u8]) -> bool {
     !name.ends_with(b".sample")
 }
 
-/// Settings that execute something, by section and key; `*` is any subsection.
-const EXECUTES: &[(&str, &str)] = &[
-    ("core", "hookspath"),
-    ("core", "fsmonitor"),
-    ("core", "sshcommand"),
-    ("core", "pager"),
-    ("core", "editor"),
-    ("core", "askpass"),
-    ("core", "gitproxy"),
-    ("core", "alternaterefscommand"),
-    ("sequence", "editor"),
-    ("diff", "external"),
-    ("diff.*", "command"),
-    ("diff.*", "textconv"),
-    ("merge.*", "driver"),
-    ("filter.*", "clean"),
-    ("filter.*", "smudge"),
-    ("filter.*", "process"),
-    ("credential", "helper"),
-    ("credential.*", "helper"),
-    ("gpg", "program"),
-    ("gpg.*", "program"),
-    ("gpg.*", "defaultkeycommand"),
-    ("uploadpack", "packobjectshook"),
-    ("pager", ""),
-    ("interactive", "difffilter"),
-    ("difftool.*", "cmd"),
-    ("difftool.*", "path"),
-    ("mergetool.*", "cmd"),
-    ("mergetool.*", "path"),
-    ("browser.*", "cmd"),
-    ("browser.*", "path"),
-    ("web", "browser"),
-    ("man.*", "cmd"),
-    ("man.*", "path"),
-    ("trailer.*", "command"),
-    ("trailer.*", "cmd"),
-    ("sendemail", ""),
-    ("sendemail.*", ""),
-    ("remote.*", "uploadpack"),
-    ("remote.*", "receivepack"),
-    ("remote.*", "vcs"),
-    ("protocol", ""),
-    ("protocol.*", ""),
-    ("init", "templatedir"),
-    ("gc", "recentobjectshook"),
-    ("tar.*", "command"),
-    ("guitool.*", "cmd"),
-    ("instaweb", ""),
-    ("hook.*", ""),
-    ("include", ""),
-    ("includeif.*", ""),
-    ("imap", ""),
-    ("lfs", "customtransfer"),
-    ("lfs.*", ""),
-    ("ssh", "variant"),
-    ("http", "sslcert"),
-    ("core", "attributesfile"),
-];
-/// What `git lfs install` sets.
-const HARMLESS: &[&str] =
-    &["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
-
 /// The settings in a file that execute something, or why it cannot be read.
 pub(super) fn executing(text: &[u8]) -> Result<Vec<String>, &'static str> {
-    let all = settings(text)?.into_iter();
-    let found = all.filter(|one| executes(&one.section, &one.key, &one.value));
-    Ok(found.map(|one| format!("{}.{}", one.section, one.key)).collect())
-}
-
-/// Where the settings of the repository in `folder` have git look for hooks, and for more settings; paths as
-/// they are written there, from `work` and from the folder.
-pub(crate) fn leads_to(text: &[u8], folder: &Path, work: &Path) -> Vec<PathBuf> {
-    let all = settings(text).unwrap_or_default().into_iter();
-    // An empty one switches it off.
-    let all = all.filter(|one| !one.value.is_empty());
-    let path = |one: Setting| {
-        let name = one.section.split('.').next().unwrap_or_default();
-        match (name, one.key.as_str()) {
-            ("core", "hookspath") => Some(work.join(one.value)),
-            ("include" | "includeif", "path") => Some(folder.join(one.value)),
-            _ => None,
-        }
-    };
-    all.filter_map(path).collect()
-}
-
-/// One setting: its section in lower case, with its subsection behind a dot; its key in lower case.
-struct Setting {
-    section: String,
-    key: String,
-    value: String,
-}
-
-fn settings(text: &[u8]) -> Result<Vec<Setting>, &'static str> {
     if text.len() > MOST {
         return Err("too large");
     }
-    let text = std::str::from_utf8(text).map_err(|_| "not text")?;
-    if text.contains('\0') {
-        return Err("not text");
-    }
-    let mut found = Vec::new();
-    let mut section = String::new();
-    let mut signs = text.strip_prefix('\u{FEFF}').unwrap_or(text).chars().peekable();
-    while let Some(sign) = signs.next() {
-        match sign {
-            _ if sign.is_ascii_whitespace() => {}
-            '#' | ';' => while signs.next_if(|sign| *sign != '\n').is_some() {},
-            '[' => section = header(&mut signs)?,
-            _ if sign.is_ascii_alphabetic() => {
-                let mut key = String::from(sign.to_ascii_lowercase());
-                while let Some(sign) =
-                    signs.next_if(|sign| sign.is_ascii_alphanumeric() || *sign == '-')
-                {
-                    key.push(sign.to_ascii_lowercase());
-                }
-                while signs.next_if(|sign| matches!(sign, ' ' | '\t' | '\r')).is_some() {}
-                let value = match signs.next() {
-                    None | Some('\n') => String::new(),
-                    Some('=') => value(&mut signs)?,
-                    // A comment after a key without a value.
-                    Some(_) => return Err("not in the form of git's settings"),
-                };
-                found.push(Setting { section: section.clone(), key, value });
-            }
-            _ => return Err("not in the form of git's settings"),
-        }
-    }
-    Ok(found)
+    let all = settings(text)?.into_iter();
+    Ok(all.filter(executes).map(|one| one.name()).collect())
 }
 
-type Signs<'a> = std::iter::Peekable<std::str::Chars<'a>>;
-
-/// `[section "subsection"]`, after its first sign: the section in lower case, a dot, the subsection.
-fn header(signs: &mut Signs<'_>) -> Result<String, &'static str> {
-    const WRONG: &str = "not in the form of git's settings";
-    let mut name = String::new();
-    loop {
-        match signs.next().ok_or(WRONG)? {
-            ']' => return Ok(name),
-            ' ' | '\t' => break,
-            sign if sign.is_ascii_alphanumeric() || matches!(sign, '-' | '.') => {
-                name.push(sign.to_ascii_lowercase());
-            }
-            _ => return Err(WRONG),
-        }
-    }
-    while signs.next_if(|sign| matches!(sign, ' ' | '\t')).is_some() {}
-    if signs.next() != Some('"') {
-        return Err(WRONG);
-    }
-    name.push('.');
-    loop {
-        match signs.next().ok_or(WRONG)? {
-            '"' => break,
-            '\n' => return Err(WRONG),
-            '\\' => name.push(signs.next().filter(|sign| *sign != '\n').ok_or(WRONG)?),
-            sign => name.push(sign),
-        }
-    }
-    if signs.next() == Some(']') { Ok(name) } else { Err(WRONG) }
+/// Where settings have git look for something, as it is written there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// Hooks, from wherever they run.
+    Hooks(Vec<u8>),
+    /// More settings, from the folder of these.
+    Settings(Vec<u8>),
+    /// The working tree, from the folder of the repository.
+    Work(Vec<u8>),
 }
 
-/// A value, up to the end of its line.
-fn value(signs: &mut Signs<'_>) -> Result<String, &'static str> {
-    let (mut text, mut quoted, mut comment) = (String::new(), false, false);
-    loop {
-        match signs.next() {
-            None | Some('\n') if quoted => return Err("a quote that does not end"),
-            None | Some('\n') => break,
-            Some(_) if comment => {}
-            Some('"') => quoted = !quoted,
-            Some('#' | ';') if !quoted => comment = true,
-            Some('\\') => match signs.next() {
-                Some('\n') => {}
-                Some('\r') if signs.next_if_eq(&'\n').is_some() => {}
-                Some('n') => text.push('\n'),
-                Some('t') => text.push('\t'),
-                Some('b') => {
-                    text.pop();
-                }
-                Some(sign @ ('"' | '\\')) => text.push(sign),
-                _ => return Err("an escape that git does not know"),
-            },
-            Some(sign) => text.push(sign),
+/// Where settings lead to, or why they cannot be read.
+pub(crate) fn leads_to(text: &[u8]) -> Result<Vec<Lead>, &'static str> {
+    // An empty one switches it off.
+    let all = settings(text)?.into_iter().filter(|one| !one.text().is_empty());
+    let lead = |one: Setting| {
+        let text = one.text().to_vec();
+        match (one.section(), one.key.as_slice()) {
+            ((b"core", None), b"hookspath") => Some(Lead::Hooks(text)),
+            ((b"core", None), b"worktree") => Some(Lead::Work(text)),
+            ((b"include" | b"includeif", _), b"path") => Some(Lead::Settings(text)),
+            _ => None,
         }
-    }
-    Ok(text.trim().to_owned())
+    };
+    Ok(all.filter_map(lead).collect())
 }
 
-fn executes(section: &str, key: &str, value: &str) -> bool {
-    let (name, below) = section.split_once('.').map_or((section, false), |(name, _)| (name, true));
-    let listed = EXECUTES.iter().any(|(known, wanted)| {
-        let fits = match known.strip_suffix(".*") {
-            Some(known) => below && known == name,
-            None => !below && *known == name,
-        };
-        fits && (wanted.is_empty() || *wanted == key)
-    });
-    let is_switch = matches!(
-        value.to_ascii_lowercase().as_str(),
-        "" | "true" | "false" | "0" | "1" | "yes" | "no"
-    );
-    match (name, key) {
-        // Switched on it is git's own; else it is a program.
-        ("core", "fsmonitor") | ("pager", _) => !is_switch,
-        ("filter", _) if HARMLESS.contains(&value) => false,
-        ("alias", _) => value.trim_start_matches('"').starts_with('!'),
-        ("submodule", "update") => value.starts_with('!'),
-        ("remote", "url" | "pushurl") => is_command(value),
-        ("url", "insteadof" | "pushinsteadof") => is_command(section) || is_command(value),
-        ("submodule", "url") => is_command(value),
-        _ => listed,
-    }
+/// Where the working trees of settings are, as they say.
+pub(super) fn work_trees(text: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+    let work = |lead| match lead {
+        Lead::Work(path) => Some(path),
+        Lead::Hooks(_) | Lead::Settings(_) => None,
+    };
+    Ok(leads_to(text)?.into_iter().filter_map(work).collect())
 }
 
-/// Whether an address has a program run: `ext::sh -c …`, `-oProxyCommand=…`.
-fn is_command(address: &str) -> bool {
-    address.contains("::") && !address.contains("://[")
-        || address.starts_with('-')
-        || address.contains("--")
+/// What a `.git` that is a file says: where its repository is.
+pub(crate) fn led_by(text: &[u8]) -> Option<&[u8]> {
+    let rest = text.strip_prefix(b"gitdir: ")?;
+    let end =
+        rest.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    Some(&rest[..end]).filter(|path| !path.is_empty())
+}
+
+/// What a `commondir` says in every worktree that git makes.
+pub(super) const COMMON: &[u8] = b"../..\n";
+
+/// Whether parts between a `.git` and a name are a folder that may be a repository: what lies in it is known then for
+/// what it is.
+pub(super) fn is_own_folder(between: &[&[u8]]) -> bool {
+    match between {
+        [] => true,
+        [first, _, ..] => is(first, "modules") || is(first, "worktrees"),
+        [_] => false,
+    }
 }
 
 /// What git would execute in a repository as it is now.
@@ -465,9 +318,18 @@ mod tests {
     fn where_hooks_and_more_settings_are_is_known() {
         let text =
             b"[core]\n hooksPath = tools/hooks\n[include]\n path = ../more\n[user]\n name = path\n";
-        let found = leads_to(text, Path::new("/w/.git"), Path::new("/w"));
-        assert_eq!(found, [Path::new("/w/tools/hooks"), Path::new("/w/.git/../more")]);
-        assert!(leads_to(b"[core", Path::new("/"), Path::new("/")).is_empty());
+        let found = leads_to(text).unwrap();
+        assert_eq!(
+            found,
+            [Lead::Hooks(b"tools/hooks".to_vec()), Lead::Settings(b"../more".to_vec())]
+        );
+        assert!(leads_to(b"[core").is_err());
+        // Old letters are no reason to see nothing.
+        let found =
+            leads_to(b"[user]\nname = J\xF6rg\n[core]\nhooksPath = \xF6\nworktree = x").unwrap();
+        assert_eq!(found, [Lead::Hooks(b"\xF6".to_vec()), Lead::Work(b"x".to_vec())]);
+        assert_eq!(led_by(b"gitdir: ../a b\r\n"), Some(b"../a b".as_slice()));
+        assert_eq!((led_by(b"gitdir: \n"), led_by(b"x")), (None, None));
     }
 
     #[test]
@@ -478,6 +340,16 @@ mod tests {
         for text in ["", "pick 1 exec a", "# exec a", "executive", "label x"] {
             assert_eq!(todo_executes(text.as_bytes()), Ok(false), "{text:?}");
         }
+    }
+
+    #[test]
+    fn where_a_repository_may_be_is_known() {
+        let own = |path: &str| {
+            let parts: Vec<&[u8]> = super::super::names::parts_of(path.as_bytes()).collect();
+            is_own_folder(&parts)
+        };
+        assert!(own("") && own("modules/x") && own("modules/x/y") && own("worktrees/x"));
+        assert!(!own("x") && !own("modules") && !own("worktrees") && !own("refs/heads"));
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! Opening a file for a caller.
 
 use std::ffi::CString;
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, openat, openat2, readlinkat,
-    statat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::caller::Caller;
 use super::check::Deed;
+use super::git::{self, Part};
 use super::place::{Place, is_proc, path_buf, real_path};
 use super::supervisor::{Done, Stop, Supervisor, Waiting};
 
@@ -210,6 +212,13 @@ impl Supervisor {
 
     /// Makes a file that may be made.
     fn make_checked(&mut self, place: &Place, asked: Asked) -> Result<Done, Stop> {
+        if place.name.as_bytes().eq_ignore_ascii_case(b"commondir") {
+            let path = place.full();
+            let part = git::part(self.names.counted(&path).parts()).0;
+            if part == Part::Worktree && !self.names.is_free(&path) {
+                return Self::make_common(place, asked);
+            }
+        }
         // A new file never makes anybody wait.
         let flags = asked.existing() - (OFlags::NONBLOCK - asked.flags);
         let flags = flags | OFlags::CREATE | OFlags::EXCL;
@@ -220,6 +229,22 @@ impl Supervisor {
             self.remember_repository(place, &fstat(&file)?);
         }
         Ok(Done::File(file, asked.flags.contains(OFlags::CLOEXEC)))
+    }
+
+    /// Makes the file by which a worktree finds its repository. What git writes there is known, and nothing else may
+    /// ever be in it: the caller gets a file that keeps nothing.
+    fn make_common(place: &Place, asked: Asked) -> Result<Done, Stop> {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let nothing = openat(rustix::fs::CWD, c"/dev/null", flags, Mode::empty())?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let _ = rustix::process::umask(asked.umask);
+        let no_links = ResolveFlags::NO_SYMLINKS;
+        let file = openat2(&place.parent, &place.name, flags, asked.mode, no_links)?;
+        if std::fs::File::from(file).write_all(git::COMMON).is_err() {
+            unlinkat(&place.parent, &place.name, AtFlags::empty())?;
+            return Err(Errno::IO.into());
+        }
+        Ok(Done::File(nothing, asked.flags.contains(OFlags::CLOEXEC)))
     }
 
     /// A file without a name; it may get one by a call that is looked at.

@@ -1,7 +1,6 @@
 //! What may be written is walked for guarded names, and their links are followed to what they lead to.
 
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -10,15 +9,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::paths::parts;
-use super::{Shown, View};
+use super::{Shown, View, gits};
 use crate::error::SandboxError;
 use crate::names::Guard;
-use crate::notify::git;
 use crate::spec::Spec;
 use crate::walk::{MAX_FOUND, Walked, walk_again};
 
-/// Largest settings that are read.
-const LARGEST: u64 = 1 << 20;
 /// Most links on the way to a path.
 const MOST_LINKS: usize = 40;
 
@@ -33,7 +29,7 @@ impl View {
                 path: path.clone(),
                 what: format!("cannot be read ({errno})"),
             })?;
-            self.follow_links(&path, &walked)?;
+            self.follow_links(&path, &walked, spec.home.as_deref())?;
             self.guarded.push((path, walked));
         }
         // What was named may be a folder of programs that listen there.
@@ -57,7 +53,12 @@ impl View {
     }
 
     /// Holds what the links that were found lead to.
-    fn follow_links(&mut self, root: &Path, walked: &Walked) -> Result<(), SandboxError> {
+    fn follow_links(
+        &mut self,
+        root: &Path,
+        walked: &Walked,
+        home: Option<&Path>,
+    ) -> Result<(), SandboxError> {
         self.sockets.extend(walked.sockets.iter().map(|one| joined(root, one.to_bytes())));
         let mut left: Vec<(PathBuf, Guard)> = Vec::new();
         for link in &walked.links {
@@ -68,10 +69,10 @@ impl View {
                 left.extend(link.inside.iter().map(|rest| (joined(&path, rest), link.guard)));
             }
         }
-        for found in walked.found.iter().filter(|found| !found.folder) {
-            let path = joined(root, found.path.to_bytes());
-            left.extend(settings_lead_to(&path).into_iter().map(|path| (path, Guard::ReadOnly)));
-        }
+        let files = walked.found.iter().filter(|found| !found.folder).map(|found| &found.path);
+        let files = files.chain(walked.links.iter().map(|link| &link.path));
+        let led = gits::leads(root, files.map(|path| joined(root, path.to_bytes())), home)?;
+        left.extend(led.into_iter().map(|path| (path, Guard::ReadOnly)));
         while let Some((path, guard)) = left.pop() {
             if self.led_to.len() + self.pinned.len() > MAX_FOUND {
                 return Err(SandboxError::Path {
@@ -114,23 +115,6 @@ impl View {
     fn is_written(&self, path: &Path) -> bool {
         self.covering(path).is_some_and(|(_, one)| one.shown == Shown::Write)
     }
-}
-
-/// Where a repository's settings have git look for hooks and more settings, if the path is such a file.
-fn settings_lead_to(path: &Path) -> Vec<PathBuf> {
-    let is = |name: &str| path.file_name().is_some_and(|one| one.eq_ignore_ascii_case(name));
-    let (true, Some(folder)) = (is("config") || is("config.worktree"), path.parent()) else {
-        return Vec::new();
-    };
-    // Without a `.git` it is the repository itself that hooks are looked for from.
-    let named = folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-    let work = folder.parent().filter(|_| named).unwrap_or(folder);
-    let text = std::fs::File::open(path).and_then(|file| {
-        let mut text = Vec::new();
-        file.take(LARGEST).read_to_end(&mut text)?;
-        Ok(text)
-    });
-    text.map(|text| git::leads_to(&text, folder, work)).unwrap_or_default()
 }
 
 fn joined(root: &Path, name: &[u8]) -> PathBuf {

@@ -19,6 +19,8 @@ mod names;
 #[cfg(test)]
 mod notify;
 #[cfg(test)]
+mod owner;
+#[cfg(test)]
 mod programs;
 #[cfg(test)]
 mod reference;
