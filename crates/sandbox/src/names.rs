@@ -12,14 +12,34 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use self::lists::{
-    AGENTS, AS_WRITTEN, EXAMPLES, GIT, IDENTITY, INTEGRATION, PACKAGES, SECRETS, STARTUP,
+    AGENTS, AS_WRITTEN, ENDINGS, EXAMPLES, GIT, IDENTITY, INTEGRATION, PACKAGES, SECRETS, STARTUP,
 };
+pub(crate) use self::pattern::fits;
 pub use self::pattern::{PathPattern, PatternError};
 
 /// Whether parts, nearest first, lie in the folder of what is proposed to the owner.
 fn is_staged<'a>(above: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
     let further = above.clone().skip(1);
     above.zip(further).any(|(part, before)| part == b"staging" && before == b".soulguard")
+}
+
+/// What is done about names that are known by how they begin or end: `.env.local`, `prod.env`, `a.code-workspace`.
+fn by_form(name: &[u8]) -> Option<Guard> {
+    let ends = |end: &[u8]| {
+        name.len().checked_sub(end.len()).is_some_and(|at| name[at..].eq_ignore_ascii_case(end))
+    };
+    let between = |byte: &u8| matches!(byte, b'.' | b'-' | b'_');
+    let begins = name.len() > 4
+        && between(&name[4])
+        && name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b".env"));
+    let ends_so = name.len() > 4 && ends(b".env");
+    if begins || ends_so {
+        let rest = if ends_so { &name[..name.len() - 4] } else { name };
+        let last = rest.rsplit(between).next().unwrap_or_default();
+        let example = EXAMPLES.iter().any(|one| last.eq_ignore_ascii_case(one));
+        return (!example).then_some(Guard::Masked);
+    }
+    ENDINGS.iter().any(|end| ends(end)).then_some(Guard::ReadOnly)
 }
 
 /// What is done about a name.
@@ -71,6 +91,19 @@ impl Released {
         **own == *name
             && before.iter().all(|own| above.next().is_some_and(|part| **own == *part))
             && (!self.at_top || (above.next().is_some() && above.next().is_none()))
+    }
+}
+
+impl Released {
+    /// Whether it begins with parts of a path and ends in a folder there, or in one below.
+    fn begins_in(&self, parts: &[&[u8]]) -> bool {
+        (1..self.parts.len()).any(|cut| {
+            // Parts of the path from its end on, against the place without its last parts.
+            let head = &self.parts[cut..];
+            let fits = head.len() < parts.len()
+                && head.iter().zip(parts.iter().rev()).all(|(own, part)| **own == **part);
+            fits && (!self.at_top || head.len() + 1 == parts.len())
+        }) || (self.at_top && parts.len() == 1)
     }
 }
 
@@ -169,16 +202,20 @@ impl Names {
     }
 
     /// Guards a name no more; says whether it was guarded. A path that ends with a name of one part is released at
-    /// that place, as it is written: `docs/agents.md` at any depth, `/docs/agents.md` only at the top.
+    /// that place, as it is written: `docs/agents.md` at any depth, `/docs/agents.md` only at the top. So is one that
+    /// is known by its form alone: `test.env`.
     pub fn release(&mut self, path: &str) -> bool {
         let parts = folded_parts(path);
         let Some((last, before)) = parts.split_last() else { return false };
         let is_it = |known: &[Name]| known.iter().eq(before.iter().rev());
-        let Some(known) = self.table.get_mut(last) else { return false };
+        let known = self.table.get_mut(last);
+        let formed = known.is_none() && by_form(last).is_some();
+        let mut none = Vec::new();
+        let known = known.unwrap_or(&mut none);
         let count = known.len();
         known.retain(|listed| !is_it(&listed.before));
         let released = known.len() < count;
-        if !released && known.iter().any(|listed| listed.before.is_empty()) {
+        if !released && (formed || known.iter().any(|listed| listed.before.is_empty())) {
             let parts = path.rsplit('/').filter(|part| !part.is_empty());
             let parts = parts.map(|part| part.as_bytes().into()).collect();
             self.released.push(Released { at_top: path.starts_with('/'), parts });
@@ -194,6 +231,26 @@ impl Names {
             }
         }
         released
+    }
+
+    /// Whether a folder at a path, or what lies in it, may have names that are guarded elsewhere: proposals to the
+    /// owner, and what was released at one place.
+    pub(crate) fn is_looser(&self, parts: &[&[u8]]) -> bool {
+        let above = parts.iter().rev().copied();
+        let everywhere = |one: &Released| !one.at_top && one.parts.len() == 1;
+        parts.last().is_some_and(|name| *name == b".soulguard")
+            || is_staged(above)
+            || !self.released.iter().all(everywhere)
+    }
+
+    /// Whether a name that is guarded in a folder `here` may be in one `there`, or in folders that both hold.
+    pub(crate) fn is_looser_than(&self, there: &[&[u8]], here: &[&[u8]]) -> bool {
+        let staged = |parts: &[&[u8]]| is_staged(parts.iter().rev().copied());
+        let above = |parts: &[&[u8]]| parts.last().is_some_and(|name| *name == b".soulguard");
+        let released = |one: &Released| one.begins_in(there) && !one.begins_in(here);
+        (staged(there) && !staged(here))
+            || (above(there) && !above(here))
+            || self.released.iter().any(released)
     }
 
     /// What is done about a name in the folder `parent`, a path with `/` between its parts that begins with
@@ -241,12 +298,8 @@ impl Names {
         above: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> Option<Ending> {
         let first = *name.first()?;
-        if let Some(rest) = name.get(..5).filter(|start| start.eq_ignore_ascii_case(b".env.")) {
-            let ending = name.get(rest.len()..).unwrap_or_default();
-            let ending = ending.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
-            let example = EXAMPLES.iter().any(|one| ending.eq_ignore_ascii_case(one));
-            let masked = Ending { parts: 1, guard: Guard::Masked, otherwise: false };
-            return (!example).then_some(masked);
+        if let Some(guard) = by_form(name) {
+            return Some(Ending { parts: 1, guard, otherwise: false });
         }
         let known = name.len() <= LONGEST
             && self.lengths & (1 << name.len()) != 0
@@ -381,8 +434,25 @@ mod tests {
         ] {
             assert_eq!(of(path), Some(Guard::ReadOnly), "{path}");
         }
-        for path in [".env", "a/.env", ".env.local", ".ENV.production", ".env.d/x"] {
+        for path in [
+            ".env",
+            "a/.env",
+            ".env.local",
+            ".ENV.production",
+            ".env.d/x",
+            "prod.env",
+            "a/Prod.ENV",
+            ".env-prod",
+            ".env_local",
+            ".env.example.local",
+            ".dev.vars",
+            ".netrc",
+            ".pypirc",
+        ] {
             assert_eq!(of(path), Some(Guard::Masked), "{path}");
+        }
+        for path in ["a/my.code-workspace", "X.Code-Workspace", ".CODE-WORKSPACE"] {
+            assert_eq!(of(path), Some(Guard::ReadOnly), "{path}");
         }
         for path in [
             "",
@@ -395,6 +465,15 @@ mod tests {
             "settings.json",
             ".env.example",
             ".env.local.sample",
+            ".env-example",
+            ".env_template",
+            "example.env",
+            "a/template.env",
+            "app.sample.env",
+            "my-example.env",
+            "env",
+            "prod.env.ts",
+            "xenv",
             ".environment",
             ".github/dependabot.yml",
             ".git/refs/heads/hooks",
@@ -472,6 +551,30 @@ mod tests {
             assert_eq!(names.of_path(held.as_bytes()), Some(Guard::ReadOnly), "{held}");
         }
         // Not what lies below, not what has several parts, and not against the owner's other word.
+        for (there, here, looser) in [
+            ("w/docs", "w/p", true),
+            ("w/a/docs", "w/docs", false),
+            ("w/top", "w/p", true),
+            ("w/a/top", "w/p", false),
+            ("w", "w/p", true),
+            ("w/a", "w/p", false),
+            ("w/.soulguard/staging/x", "w/p", true),
+            ("w/.soulguard", "w/p", true),
+            ("w/.soulguard/staging/x", "w/.soulguard/staging/y", false),
+        ] {
+            let parts = |path: &'static str| path.split('/').map(str::as_bytes).collect::<Vec<_>>();
+            assert_eq!(names.is_looser_than(&parts(there), &parts(here)), looser, "{there} {here}");
+        }
+        assert!(names.release("test.env") && names.release("/ci/.env.ci"));
+        for (path, guard) in [
+            ("w/a/test.env", None),
+            ("w/a/Test.env", Some(Guard::Masked)),
+            ("w/ci/.env.ci", None),
+            ("w/a/ci/.env.ci", Some(Guard::Masked)),
+            ("w/other.env", Some(Guard::Masked)),
+        ] {
+            assert_eq!(names.of_path(path.as_bytes()), guard, "{path}");
+        }
         assert!(names.release("sub/.claude"));
         assert_eq!(names.of(b"w/sub", b".claude"), None);
         assert_eq!(names.of(b"w/sub/.claude", b"settings.json"), Some(Guard::ReadOnly));

@@ -119,7 +119,7 @@ fn has_wildcard(part: &[u8]) -> bool {
 }
 
 /// Whether a name fits a part with wildcards, in time that grows with the product of their lengths at most.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
+pub(crate) fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut seen) = (0, 0);
     let mut again = None;
     while seen < name.len() {

@@ -4,11 +4,11 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::git::{self, Part};
-use super::names::{Counted, bytes, is_below};
+use super::names::{Counted, bytes, is_below, parts_of};
 use super::place::{Place, path_buf};
 use super::supervisor::{Stop, Supervisor};
 use crate::cases;
@@ -16,6 +16,10 @@ use crate::names::Hit;
 
 /// Entries of a directory that is moved that are looked at, and how deep.
 const MOST_ENTRIES: usize = 20_000;
+/// The same, where only their names are compared.
+const MOST_EXEMPT: usize = 200_000;
+/// Most links on the way to a path.
+const MOST_LINKS: usize = 40;
 const DEEPEST: usize = 64;
 
 /// How a name comes into being, or is written to.
@@ -276,13 +280,66 @@ impl Supervisor {
         let was_in_git = git::part(was.parts()).0 != Part::Outside;
         let other = (was_in_git && git::part(becomes.parts()).0 == Part::Outside)
             || self.is_granted(&source);
-        if !free && !other && (!package || stays) {
+        let whole = free || other || (package && !stays);
+        let looser = self.names.is_looser(&was);
+        if !whole && !looser {
             return Ok(());
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(&from.parent, &from.name, flags, Mode::empty())?;
-        let mut left = MOST_ENTRIES;
-        self.walk(&folder, &target, &mut left, 0)
+        if whole {
+            return self.walk(&folder, &target, &mut { MOST_ENTRIES }, 0);
+        }
+        self.check_exempt(&folder, (&source, &target), &mut { MOST_EXEMPT }, 0)
+    }
+
+    /// Whether what a folder holds may be elsewhere: names that are let through only where they are stay there.
+    fn check_exempt(
+        &mut self,
+        folder: &OwnedFd,
+        (source, target): (&[u8], &[u8]),
+        left: &mut usize,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let large = || {
+            let rule = "the directory holds too much to look at".to_owned();
+            Stop::Refused(path_buf(target), rule)
+        };
+        if depth > DEEPEST {
+            return Err(large());
+        }
+        let mut room = Vec::with_capacity(16 << 10);
+        let mut entries = RawDir::new(folder, room.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            *left = left.checked_sub(1).ok_or_else(large)?;
+            let [was, becomes] = [source, target].map(|above| [above, b"/", name].concat());
+            let is_held = |path: &[u8]| self.names.find(&self.names.counted(path)).is_some();
+            let found = statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+            let kind = FileType::from_raw_mode(found.st_mode);
+            if is_held(&becomes) && !is_held(&was) {
+                let deed = match Deed::of_moved(kind) {
+                    // The owner would be asked about one file, not about what comes with a folder.
+                    Deed::File => Deed::Other,
+                    deed => deed,
+                };
+                self.check_path(&becomes, deed, Some(folder.as_fd()))?;
+            }
+            if kind == FileType::Symlink {
+                let says = readlinkat(folder, entry.file_name(), Vec::new())?;
+                self.check_target(target, name, says.as_bytes())?;
+            }
+            if kind == FileType::Directory {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let next = openat(folder, entry.file_name(), flags, Mode::empty())?;
+                self.check_exempt(&next, (&was, &becomes), left, depth + 1)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether names that were let through for their repository are still in one after a move.
@@ -305,6 +362,38 @@ impl Supervisor {
             return Err(Stop::Refused(path_buf(&path), rule(&parts[hit..])));
         }
         Ok(())
+    }
+
+    /// Whether a link may be at a place and say this: none leads from where names are protected to where they are not.
+    /// Whoever follows it would find there what may not be here.
+    pub(super) fn check_target(
+        &self,
+        parent: &[u8],
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<(), Stop> {
+        let path = [parent, b"/", name].concat();
+        let here = self.names.counted(&path);
+        if self.names.is_free(&path) || here.is_package(here.parts().len()) {
+            return Ok(());
+        }
+        // Links that never end lead nowhere.
+        let Some(end) = trace(parent, target).filter(|end| !self.names.is_free(bytes(end))) else {
+            return Ok(());
+        };
+        let there = self.names.counted(bytes(&end));
+        let is_gits = |counted: &Counted<'_>| git::part(counted.parts()).0 != Part::Outside;
+        let what = if there.is_package(there.parts().len()) {
+            "packages"
+        } else if is_gits(&there) && !is_gits(&here) {
+            "what git keeps"
+        } else if self.names.is_looser_than(&there, &here) {
+            "names that may be only there"
+        } else {
+            return Ok(());
+        };
+        let rule = format!("the link would lead to {what}, where names are not protected");
+        Err(Stop::Refused(path_buf(&path), rule))
     }
 
     fn walk(
@@ -346,6 +435,10 @@ impl Supervisor {
                 return Err(Stop::Refused(path_buf(&below), rule));
             }
             self.check_path(&below, deed, Some(folder.as_fd()))?;
+            if kind == FileType::Symlink {
+                let says = readlinkat(folder, entry.file_name(), Vec::new())?;
+                self.check_target(path, name, says.as_bytes())?;
+            }
             if kind == FileType::Directory {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let next = openat(folder, entry.file_name(), flags, Mode::empty())?;
@@ -375,6 +468,33 @@ impl Supervisor {
     pub(super) fn is_new(&self, found: &Stat) -> bool {
         self.made.contains(&(found.st_dev, found.st_ino))
     }
+}
+
+/// Where a link in a folder leads to, of which the last parts may not be there. `None` where links never end.
+fn trace(parent: &[u8], target: &[u8]) -> Option<PathBuf> {
+    let mut real = path_buf(if target.first() == Some(&b'/') { b"/" } else { parent });
+    let parts = |path: &[u8]| parts_of(path).map(<[u8]>::to_vec).rev().collect::<Vec<_>>();
+    let mut left = parts(target);
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        match part.as_slice() {
+            b"." => continue,
+            b".." => {
+                real.pop();
+                continue;
+            }
+            _ => real.push(std::ffi::OsStr::from_bytes(&part)),
+        }
+        let Ok(next) = real.read_link() else { continue };
+        links += 1;
+        if links > MOST_LINKS {
+            return None;
+        }
+        let next = bytes(&next);
+        real = if next.first() == Some(&b'/') { PathBuf::from("/") } else { real.parent()?.into() };
+        left.extend(parts(next));
+    }
+    Some(real)
 }
 
 /// Whether a path from its `.git` on, which has a protected name, is nevertheless git's own affair. What

@@ -112,6 +112,16 @@ impl Names {
         self.table.find(counted.parts(), counted.first)
     }
 
+    /// Whether names that are protected elsewhere may be in a folder at a path.
+    pub(super) fn is_looser(&self, counted: &Counted<'_>) -> bool {
+        self.table.is_looser(counted.parts())
+    }
+
+    /// Whether names that are protected at a path may be in a folder at another.
+    pub(super) fn is_looser_than(&self, there: &Counted<'_>, here: &Counted<'_>) -> bool {
+        self.table.is_looser_than(there.parts(), here.parts())
+    }
+
     /// What would have to lie in a directory at a path, for a protected name to begin above it and
     /// to end in it.
     pub(super) fn continued(&self, counted: &Counted<'_>) -> Vec<PathBuf> {
@@ -162,7 +172,7 @@ pub(crate) fn is_package(name: &[u8]) -> bool {
 }
 
 /// The parts of a path.
-pub(crate) fn parts_of(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn parts_of(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|part| !part.is_empty())
 }
 

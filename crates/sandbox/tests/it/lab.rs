@@ -196,6 +196,9 @@ fn stage() {
     let patterns = variable("WARDKEEP_TEST_PROTECT");
     spec.protect
         .extend(patterns.iter().flat_map(|all| all.split(',')).map(|one| one.parse().unwrap()));
+    for name in variable("WARDKEEP_TEST_RELEASE").iter().flat_map(|all| all.split(',')) {
+        assert!(spec.names.release(name), "{name}");
+    }
     spec.write.extend(variable("WARDKEEP_TEST_WRITE").map(PathBuf::from));
     spec.read.extend(variable("WARDKEEP_TEST_READ").map(PathBuf::from));
     let private = variable("WARDKEEP_TEST_PRIVATE");

@@ -266,6 +266,39 @@ const ATTACKS: &[(&str, &str)] = &[
     (".lefthook", "mkdir .lefthook"),
     (".junie", "mkdir .junie"),
     (".git/info/attributes", "mkdir -p .git/info; echo EVIL > .git/info/attributes"),
+    // What is proposed to the owner, and is not his word yet.
+    (
+        "a folder of proposals moved",
+        "mkdir -p .soulguard/staging/s && echo EVIL > .soulguard/staging/s/CLAUDE.md && mv .soulguard/staging/s src/p1",
+    ),
+    (
+        "a folder of proposals moved, deep",
+        "mkdir -p .soulguard/staging/t/u/v && echo EVIL > .soulguard/staging/t/u/v/AGENTS.md && mv .soulguard/staging/t src/p2",
+    ),
+    (
+        "all proposals moved",
+        "mkdir -p .soulguard/staging && echo EVIL > .soulguard/staging/CLAUDE.md && mv .soulguard/staging src/p3",
+    ),
+    (
+        "the folder above proposals moved",
+        "mkdir -p src/q/.soulguard/staging && echo EVIL > src/q/.soulguard/staging/CLAUDE.md && mv src/q/.soulguard src/p4",
+    ),
+    (
+        "a folder of proposals exchanged",
+        "mkdir -p .soulguard/staging/x src/p5 && echo EVIL > .soulguard/staging/x/CLAUDE.md && python3 -c 'import ctypes,sys;sys.exit(ctypes.CDLL(None).renameat2(-100,b\".soulguard/staging/x\",-100,b\"src/p5\",2))'",
+    ),
+    // Names that tools obey.
+    ("lefthook-local.yml", "echo EVIL > lefthook-local.yml"),
+    (".mise/config.toml", "mkdir .mise"),
+    (".Rprofile", "echo EVIL > src/.Rprofile"),
+    ("a workspace of VS Code", "echo EVIL > src/a.code-workspace"),
+    (".roomodes", "echo EVIL > .roomodes"),
+    (".github/chatmodes", "mkdir -p src/.github/chatmodes"),
+    ("cloudbuild.yaml", "echo EVIL > cloudbuild.yaml"),
+    ("NuGet.config", "echo EVIL > src/nuget.config"),
+    ("prod.env", "echo EVIL > src/prod.env"),
+    (".env-prod", "echo EVIL > src/.env-prod"),
+    (".dev.vars", "echo EVIL > .dev.vars"),
     // Sockets of the host.
     (
         "a socket in the workspace",
