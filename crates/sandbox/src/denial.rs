@@ -17,7 +17,12 @@ pub enum DenialKind {
     Masked,
     /// Something that is there outside was looked for and not found. Only noticed in a run that learns.
     Unseen,
+    /// More of the others than is told; `times` is how many.
+    More,
 }
+
+/// How many of one rule are told, where there is little room left.
+const OF_ONE_RULE: usize = 8;
 
 /// Something that a confined program was kept from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,6 +42,18 @@ pub struct Denial {
 }
 
 impl Denial {
+    /// That there were more than is told.
+    pub(crate) fn more(times: u64) -> Self {
+        Self {
+            kind: DenialKind::More,
+            call: "more".to_owned(),
+            path: String::new(),
+            rule: "there were more than are written down".to_owned(),
+            program: String::new(),
+            times,
+        }
+    }
+
     /// Whether it is the same, but for how often.
     fn is_like(&self, other: &Self) -> bool {
         (self.kind, &self.call, &self.path, &self.rule)
@@ -53,6 +70,7 @@ impl Denial {
             }
             DenialKind::Call => "nothing allows it inside".to_owned(),
             DenialKind::Masked | DenialKind::Unseen => format!("show it by --read {}", self.path),
+            DenialKind::More => "look at what is told first".to_owned(),
         }
     }
 
@@ -63,8 +81,10 @@ impl Denial {
             DenialKind::Call => b'c',
             DenialKind::Masked => b'm',
             DenialKind::Unseen => b'u',
+            DenialKind::More => b'+',
         };
-        let mut bytes = vec![kind];
+        let mut bytes = vec![kind, 0];
+        bytes.extend(self.times.to_string().bytes());
         for text in [&self.call, &self.rule, &self.program, &self.path] {
             bytes.push(0);
             bytes.extend(text.bytes().map(|byte| if byte == 0 { b'?' } else { byte }));
@@ -79,11 +99,13 @@ impl Denial {
             b"c" => DenialKind::Call,
             b"m" => DenialKind::Masked,
             b"u" => DenialKind::Unseen,
+            b"+" => DenialKind::More,
             _ => return None,
         };
+        let times = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
         let mut text = || parts.next().map(|text| String::from_utf8_lossy(text).into_owned());
         let (call, rule, program, path) = (text()?, text()?, text()?, text()?);
-        Some(Self { kind, call, path, rule, program, times: 1 })
+        Some(Self { kind, call, path, rule, program, times })
     }
 }
 
@@ -98,17 +120,25 @@ impl fmt::Display for Denial {
     }
 }
 
-/// Adds one to a list that has an end; says whether it is new there.
+/// Adds one to a list; says whether it is new there. Each kind has an end of its own, and the last quarter of it is for
+/// rules of which there are few: what matters is not hidden behind many others. Those beyond are counted.
 pub(crate) fn add(list: &mut Vec<Denial>, one: &Denial, most: usize) -> bool {
     if let Some(known) = list.iter_mut().find(|known| known.is_like(one)) {
         known.times = known.times.saturating_add(one.times);
         return false;
     }
-    let room = list.len() < most;
-    if room {
+    let kind = list.iter().filter(|known| known.kind == one.kind).count();
+    let rule = crate::names::folded(one.rule.as_bytes());
+    let like = |known: &&Denial| {
+        known.kind == one.kind && crate::names::folded(known.rule.as_bytes()) == rule
+    };
+    let few = || list.iter().filter(like).take(OF_ONE_RULE).count() < OF_ONE_RULE;
+    if one.kind == DenialKind::More || kind < most - most / 4 || (kind < most && few()) {
         list.push(one.clone());
+        return true;
     }
-    room
+    add(list, &Denial::more(one.times), most);
+    false
 }
 
 #[cfg(test)]
@@ -132,8 +162,11 @@ mod tests {
         let heard = Denial::from_bytes(&one.to_bytes()).unwrap();
         assert_eq!(heard, Denial { program: "a?b".to_owned(), ..one });
         assert_eq!(heard.to_string(), "open /w/a\nb (`x` is protected)");
-        assert_eq!(Denial::from_bytes(b"z\0a\0b\0c\0d"), None);
-        assert_eq!(Denial::from_bytes(b"n\0a\0b"), None);
+        let more = Denial::more(u64::MAX);
+        assert_eq!(Denial::from_bytes(&more.to_bytes()), Some(more));
+        for other in [&b"z\x001\0a\0b\0c\0d"[..], b"n\x001\0a\0b", b"n\0x\0a\0b\0c\0d"] {
+            assert_eq!(Denial::from_bytes(other), None);
+        }
     }
 
     #[test]
@@ -141,6 +174,27 @@ mod tests {
         let mut list = Vec::new();
         assert!(add(&mut list, &denial("a"), 2) && !add(&mut list, &denial("a"), 2));
         assert!(add(&mut list, &denial("b"), 2) && !add(&mut list, &denial("c"), 2));
-        assert_eq!((list.len(), list[0].times), (2, 2));
+        assert!(!add(&mut list, &denial("d"), 2) && !add(&mut list, &denial("a"), 2));
+        assert_eq!((list.len(), list[0].times), (3, 3));
+        assert_eq!(list[2], Denial::more(2));
+        // Another kind has its own room.
+        assert!(add(&mut list, &Denial { kind: DenialKind::Call, ..denial("e") }, 2));
+    }
+
+    #[test]
+    fn many_of_one_rule_leave_room_for_others() {
+        let mut list = Vec::new();
+        for at in 0..500 {
+            add(&mut list, &denial(&format!("decoy/{at}")), 100);
+        }
+        assert_eq!(list.iter().filter(|one| one.kind == DenialKind::Name).count(), 75);
+        let other = Denial { rule: "a git hook executes".to_owned(), ..denial("h") };
+        assert!(add(&mut list, &other, 100));
+        // Other letters make no other rule.
+        let same = Denial { rule: "`X` is protected".to_owned(), ..denial("g") };
+        assert!(!add(&mut list, &same, 100));
+        let more: u64 =
+            list.iter().filter(|one| one.kind == DenialKind::More).map(|one| one.times).sum();
+        assert_eq!(more, 426);
     }
 }

@@ -1,9 +1,11 @@
 //! The first process inside: starts the program, reaps, passes signals in and the end out.
 
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, epoll};
@@ -75,9 +77,10 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
     // The other side reads its end when the program has closed it, too.
     drop(report);
     leave_standard_files();
+    let Ok(teller) = life.try_clone().map(Teller::new).map(Arc::new) else { return FAILED };
     let supervisor = match (near, set.watch.take()) {
         (Some(near), Some((_, names))) => {
-            let Some(supervisor) = supervise(near, names, &life) else { return FAILED };
+            let Some(supervisor) = supervise(near, names, &teller) else { return FAILED };
             // The filter forbids calls by which a program gets another root.
             let filtered = set.filter.is_some();
             let supervisor = if filtered { supervisor.with_one_root() } else { supervisor };
@@ -92,7 +95,7 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
         }
         _ => None,
     };
-    let code = watch(program, life.as_fd(), supervisor, opened);
+    let code = watch(program, life.as_fd(), &teller, supervisor, opened);
     if set.plan.is_none() {
         end_all(program, set.landlock);
     }
@@ -158,14 +161,53 @@ fn start(
 }
 
 /// Takes over what tells of the program's calls. `None` where that cannot be: then nothing may go on.
-fn supervise(near: OwnedFd, names: Names, life: &OwnedFd) -> Option<Supervisor> {
+fn supervise(near: OwnedFd, names: Names, teller: &Arc<Teller>) -> Option<Supervisor> {
     let listener = notify::take_over(near.as_fd()).ok()?;
-    let life = life.try_clone().ok()?;
-    let refused = move |refusal: &Refusal| {
-        say(life.as_fd(), REFUSED, &denial_of(refusal).to_bytes());
-    };
+    let teller = Arc::clone(teller);
+    let refused = move |refusal: &Refusal| teller.tell(&denial_of(refusal));
     Supervisor::new(listener, names, refused).ok()
 }
+
+/// Tells the other side what was denied. It waits a moment where the other side is slow: whoever makes many calls that
+/// are denied waits for it, and none of them hides another. What could not be told is counted.
+struct Teller {
+    life: OwnedFd,
+    untold: AtomicU64,
+    /// Whether the other side did not listen the last time; then nobody waits for it again.
+    is_deaf: AtomicBool,
+}
+
+impl Teller {
+    fn new(life: OwnedFd) -> Self {
+        Self { life, untold: AtomicU64::new(0), is_deaf: AtomicBool::new(false) }
+    }
+
+    fn tell(&self, denial: &Denial) {
+        if !self.is_heard(denial) {
+            self.untold.fetch_add(1, Ordering::Relaxed);
+        } else if self.untold.load(Ordering::Relaxed) > 0 {
+            self.tell_untold();
+        }
+    }
+
+    /// Tells how many were not told.
+    fn tell_untold(&self) {
+        let untold = self.untold.swap(0, Ordering::Relaxed);
+        if untold > 0 && !self.is_heard(&Denial::more(untold)) {
+            self.untold.fetch_add(untold, Ordering::Relaxed);
+        }
+    }
+
+    fn is_heard(&self, denial: &Denial) -> bool {
+        let patience = if self.is_deaf.load(Ordering::Relaxed) { Duration::ZERO } else { PATIENCE };
+        let heard = is_said_within(self.life.as_fd(), REFUSED, &denial.to_bytes(), patience);
+        self.is_deaf.store(!heard, Ordering::Relaxed);
+        heard
+    }
+}
+
+/// How long the other side may take to hear something.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 fn denial_of(refusal: &Refusal) -> Denial {
     let Refusal { kind, call, path, rule, comm, .. } = refusal;
@@ -227,9 +269,30 @@ fn say(life: BorrowedFd<'_>, kind: u8, text: &[u8]) {
 }
 
 fn is_said(life: BorrowedFd<'_>, kind: u8, text: &[u8]) -> bool {
+    is_said_within(life, kind, text, Duration::ZERO)
+}
+
+/// Whether the other side was told something, for which it may take some time.
+fn is_said_within(life: BorrowedFd<'_>, kind: u8, text: &[u8], patience: Duration) -> bool {
     let mut message = vec![kind];
     message.extend(text.iter().take(LONGEST));
-    rustix::net::send(life, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_ok()
+    let until = std::time::Instant::now() + patience;
+    loop {
+        match rustix::net::send(life, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(_) => return true,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let left = until.saturating_duration_since(std::time::Instant::now());
+                if left.is_zero() {
+                    return false;
+                }
+                let mut fds = [PollFd::from_borrowed_fd(life, PollFlags::OUT)];
+                let left = rustix::event::Timespec::try_from(left).ok();
+                let _ = rustix::event::poll(&mut fds, left.as_ref());
+            }
+            Err(_) => return false,
+        }
+    }
 }
 
 /// A terminal of the own `/dev/pts`: the side for whoever shows it, and the program's side.
@@ -277,6 +340,7 @@ fn leave_standard_files() {
 fn watch(
     program: Pid,
     life: BorrowedFd<'_>,
+    teller: &Teller,
     mut supervisor: Option<Supervisor>,
     mut opened: Option<Opened>,
 ) -> i32 {
@@ -284,13 +348,18 @@ fn watch(
     let Ok(signals) = sys::signal_fd(&[libc::SIGCHLD]) else { return FAILED };
     let opens = opened.as_ref().map(Opened::as_fd);
     let Ok(events) = any([Some(life), Some(signals.as_fd()), opens]) else { return FAILED };
+    let mut made = HashMap::new();
     loop {
         if let Some(one) = &mut supervisor {
             let summary = one.run(Some(events.as_fd()));
-            for repository in &summary.repositories {
+            for repository in summary.repositories {
                 let executes = repository.executes.join(", ");
-                let path = repository.path.display();
-                say(life, MADE, format!("{path}\0{executes}").as_bytes());
+                let text = format!("{}\0{executes}", repository.path.display());
+                if made.get(&repository.path) != Some(&executes)
+                    && is_said_within(life, MADE, text.as_bytes(), PATIENCE)
+                {
+                    made.insert(repository.path, executes);
+                }
             }
             // Where nobody is left who could call, it returns at once.
             if !is_ready(events.as_fd(), true) {
@@ -308,11 +377,12 @@ fn watch(
                 program: String::new(),
                 times: 1,
             };
-            say(life, REFUSED, &denial.to_bytes());
+            teller.tell(&denial);
         }
         while sys::next_signal(signals.as_fd()).is_some() {}
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if pid == program && (status.exited() || status.signaled()) {
+                teller.tell_untold();
                 // Without children of this process there is no other: who loses its parent comes here.
                 let left = rustix::process::wait(WaitOptions::NOHANG);
                 let alone = matches!(left, Err(Errno::CHILD));

@@ -64,6 +64,33 @@ E";
     }
 }
 
+/// Many denials hide none that is of another kind or rule, and how many there were is told.
+#[test]
+fn what_matters_is_not_hidden_behind_many_others() {
+    let lab = Lab::new(users()[0]);
+    let script = "python3 - <<'E'
+import os
+def deny(path):
+    try: os.close(os.open(path, os.O_WRONLY|os.O_CREAT))
+    except OSError: return
+    raise SystemExit(3)
+for i in range(4000):
+    os.mkdir(str(i))
+    deny('%d/CLAUDE.md' % i)
+deny('.mcp.json'); deny('sub/.vscode')
+E
+unshare -U true; true";
+    let (code, out) = lab.run_with(script, &[TELL]);
+    assert_eq!(code, 0, "{out}");
+    for told in ["ws/.mcp.json (", "ws/sub/.vscode (", "denied: Call unshare ", "denied: More "] {
+        assert!(out.contains(told), "{told}: {} lines", out.lines().count());
+    }
+    let names =
+        out.lines().filter(|line| line.starts_with("denied: ") && !line.contains("unshare"));
+    let times = names.filter_map(|line| line.rsplit_once(" x")?.1.parse::<u64>().ok());
+    assert_eq!(times.sum::<u64>(), 4002);
+}
+
 #[test]
 fn a_run_that_learns_tells_what_is_there_and_not_shown() {
     for uid in users() {
@@ -114,6 +141,26 @@ fn what_an_owner_adds_is_held() {
         assert_eq!((code, out.as_str()), (0, "fine\n"), "as {uid}");
         assert_eq!(fs::read_to_string(lab.at("ws/memory/day.md")).unwrap(), "mine\n");
         assert_eq!(fs::read_to_string(lab.at("ws/plan.key")).unwrap(), "mine\n");
+    }
+}
+
+/// What an owner releases is released where he says, and nowhere else: not by moving the folder that it is in.
+#[test]
+fn what_was_released_at_one_place_stays_there() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        fs::create_dir_all(lab.at("ws/docs/deep/docs")).unwrap();
+        fs::create_dir_all(lab.at("ws/plain/repo/.git")).unwrap();
+        fs::write(lab.at("ws/docs/agents.md"), "text\n").unwrap();
+        lab.give();
+        let script = "try() { if bash -c \"$*\" >/dev/null 2>&1; then echo \"through: $*\"; fi; }
+            echo more >> docs/agents.md && echo more > docs/deep/docs/agents.md
+            try 'mv docs other'; try 'mv docs/deep/docs docs/x'; try 'mv docs/agents.md sub/agents.md'
+            try 'mkdir e; python3 -c \"import ctypes,sys;sys.exit(ctypes.CDLL(None).renameat2(-100,b\\\"docs\\\",-100,b\\\"e\\\",2))\"'
+            mkdir -p b && mv docs/deep b/deep && mv plain plain2 && cat b/deep/docs/agents.md";
+        let (code, out) = lab.run_with(script, &[("WARDKEEP_TEST_RELEASE", "docs/agents.md")]);
+        assert_eq!((code, out.as_str()), (0, "more\n"), "as {uid}");
+        assert_eq!(fs::read_to_string(lab.at("ws/docs/agents.md")).unwrap(), "text\nmore\n");
     }
 }
 
