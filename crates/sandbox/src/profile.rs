@@ -10,7 +10,8 @@ use serde::Deserialize;
 use crate::names::PathPattern;
 use crate::spec::Spec;
 
-/// What a kind of program needs. Paths may begin with `~/`; what is not there is left out.
+/// What a kind of program needs. Paths may begin with `~/`; what is not there is left out. The last part of what `write` and
+/// `fresh` name in one of `own` may have `*` for any text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
@@ -24,6 +25,13 @@ pub struct Profile {
     pub read: Vec<String>,
     /// What may be written.
     pub write: Vec<String>,
+    /// The program's own folders. What is in them can be read; what it writes there is gone afterwards, but for what
+    /// `write` and `keep` name.
+    pub own: Vec<String>,
+    /// What may be written, and is made before the start where it is not there: a folder where it ends with `/`.
+    pub keep: Vec<String>,
+    /// What begins empty in each run and is gone afterwards: names in `own`, and folders in `write` and `keep`.
+    pub fresh: Vec<String>,
     /// Files that steer the program and that it writes all the same: it gets a copy of each, and whoever runs
     /// it keeps of that what does no harm.
     pub private: Vec<String>,
@@ -179,6 +187,9 @@ impl Profile {
             programs: self.programs,
             read: both(base.read, self.read),
             write: both(base.write, self.write),
+            own: both(base.own, self.own),
+            keep: both(base.keep, self.keep),
+            fresh: both(base.fresh, self.fresh),
             private: both(base.private, self.private),
             masked: both(base.masked, self.masked),
             protect: base.protect.into_iter().chain(self.protect).collect(),
@@ -203,6 +214,26 @@ impl Profile {
         };
         spec.read_if_there.extend(paths(&self.read));
         spec.write_if_there.extend(paths(&self.write));
+        let made = |list: &[String]| {
+            list.iter()
+                .filter_map(|path| {
+                    let plain = path.trim_end_matches('/');
+                    expand(plain, home.as_deref()).map(|found| (found, plain.len() < path.len()))
+                })
+                .collect::<Vec<_>>()
+        };
+        let (keep, fresh) = (made(&self.keep), made(&self.fresh));
+        spec.write_if_there.extend(keep.iter().map(|(path, _)| path.clone()));
+        let fresh_paths: Vec<PathBuf> = fresh.iter().map(|(path, _)| path.clone()).collect();
+        for own in paths(&self.own) {
+            let (read, write) = shown_of(&own, &fresh_paths, &spec.write_if_there);
+            spec.read_if_there.extend(read);
+            spec.write_if_there.extend(write);
+            spec.own.push(own);
+        }
+        spec.fresh.extend(fresh_paths);
+        spec.kept.extend(keep);
+        spec.kept.extend(fresh.into_iter().filter(|(_, folder)| *folder));
         spec.masked.extend(paths(&self.masked));
         spec.protect.extend(self.protect.iter().cloned());
         for name in &self.release {
@@ -238,6 +269,25 @@ impl Profile {
     ) -> Vec<(OsString, OsString)> {
         all.into_iter().filter(|(name, _)| self.passes(name)).collect()
     }
+}
+
+/// What of a program's own folder is shown: what can be read, and what can be written by a name with `*`. Links are not
+/// followed: somebody may have put one there that leads to all else.
+fn shown_of(own: &Path, fresh: &[PathBuf], written: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let entries = std::fs::read_dir(own).into_iter().flatten().flatten();
+    let plain =
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file()));
+    let paths = plain.map(|entry| own.join(entry.file_name()));
+    let paths = paths.filter(|path| !fresh.iter().any(|one| is_named(one, path)));
+    paths.partition(|path| !written.iter().any(|one| is_named(one, path)))
+}
+
+/// Whether a path whose last part may have `*` names another.
+fn is_named(pattern: &Path, path: &Path) -> bool {
+    pattern.parent() == path.parent()
+        && pattern.file_name().zip(path.file_name()).is_some_and(|(pattern, name)| {
+            crate::names::fits(pattern.as_encoded_bytes(), name.as_encoded_bytes())
+        })
 }
 
 /// A path of a profile; none where it begins with a home that there is not.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -48,6 +49,13 @@ pub struct Spec {
     pub sockets: Vec<PathBuf>,
     /// Folders that are made anew, empty and writable, and gone afterwards.
     pub scratch: Vec<PathBuf>,
+    /// An agent's own folders. What is written there is gone afterwards, but for what lies in `write` and its like.
+    pub own: Vec<PathBuf>,
+    /// What of those folders is kept, and is made where it is missing ([`Self::make_kept`]): each with whether it is a
+    /// folder.
+    pub kept: Vec<(PathBuf, bool)>,
+    /// Folders that begin empty in each run although they lie in what may be written, and are gone afterwards.
+    pub fresh: Vec<PathBuf>,
     /// Names that are guarded in the workspace and in what may be written.
     pub names: Names,
     /// More that is guarded there as `names` are: files and folders that an owner protects.
@@ -101,6 +109,9 @@ impl Spec {
             bared: Vec::new(),
             sockets: Vec::new(),
             scratch: Vec::new(),
+            own: Vec::new(),
+            kept: Vec::new(),
+            fresh: Vec::new(),
             names: Names::standard(),
             protect: Vec::new(),
             listings: None,
@@ -116,6 +127,18 @@ impl Spec {
             allow_degraded: BTreeSet::new(),
             strict_memory: false,
             terminal: true,
+        }
+    }
+
+    /// Makes what is kept of an agent's own folders and is not there yet. Where that cannot be, it is gone afterwards.
+    pub fn make_kept(&self) {
+        for (path, folder) in &self.kept {
+            if *folder {
+                let _ = fs::DirBuilder::new().mode(0o700).create(path);
+            } else {
+                let mut options = fs::OpenOptions::new();
+                let _ = options.write(true).create_new(true).mode(0o600).open(path);
+            }
         }
     }
 }

@@ -37,6 +37,8 @@ enum Shown {
     Read,
     Write,
     Scratch,
+    /// A folder of the run's own in the place of one that may be written.
+    Fresh,
     /// An empty folder that stays so, but for what is shown below it.
     Bare,
     Device,
@@ -57,6 +59,8 @@ pub(crate) struct View {
     copies: BTreeSet<PathBuf>,
     /// Files that stand for others.
     stand_ins: BTreeMap<PathBuf, PathBuf>,
+    /// Folders of the run's own in which guarded names are held all the same: an agent obeys them there.
+    own: BTreeSet<PathBuf>,
     /// Links on the way to it.
     links: BTreeMap<PathBuf, PathBuf>,
     /// Guarded names below what may be written, each with the folder that was walked.
@@ -82,6 +86,7 @@ impl View {
             entries: BTreeMap::new(),
             copies: BTreeSet::new(),
             stand_ins: BTreeMap::new(),
+            own: BTreeSet::new(),
             links: BTreeMap::new(),
             guarded: Vec::new(),
             led_to: BTreeMap::new(),
@@ -135,6 +140,18 @@ impl View {
     }
 
     fn add_named(&mut self, spec: &Spec) -> Result<(), SandboxError> {
+        // Whoever names the whole of it means the whole of it.
+        let whole = |path: &Path| spec.write.iter().find(|named| path.starts_with(named));
+        for own in spec.own.iter().filter(|own| whole(own).is_none()) {
+            let real = match self.follow(own) {
+                Some(real) if real.kind == FileType::Directory => real.path,
+                Some(_) => continue,
+                None => self.place_of(own).unwrap_or_else(|| own.clone()),
+            };
+            let entry = Entry { shown: Shown::Scratch, folder: true };
+            self.entries.insert(real.clone(), entry);
+            self.own.insert(real);
+        }
         for (paths, shown, needed) in [
             (&spec.read_if_there, Shown::Read, false),
             (&spec.write_if_there, Shown::Write, false),
@@ -142,11 +159,22 @@ impl View {
             (&spec.write, Shown::Write, true),
         ] {
             for path in paths {
+                let is_own = || spec.own.iter().any(|own| path.starts_with(own));
                 if needed {
                     self.show(path, shown)?;
-                } else {
+                } else if shown == Shown::Write || whole(path).is_none() || !is_own() {
                     self.show_if_there(path, shown);
                 }
+            }
+        }
+        for path in &spec.fresh {
+            let Some(real) = self.follow(path).filter(|real| real.kind == FileType::Directory)
+            else {
+                continue;
+            };
+            let above = real.path.parent().and_then(|above| self.covering(above));
+            if above.is_some_and(|(_, above)| above.shown == Shown::Write) {
+                self.entries.insert(real.path, Entry { shown: Shown::Fresh, folder: true });
             }
         }
         for (path, stand_in) in &spec.private {

@@ -46,7 +46,7 @@ pub(super) fn change(set: &mut Set, found: BorrowedFd<'_>) -> Result<(), Failure
         let made = match &mount.source {
             Source::Old(_) => None,
             Source::Own => Some(clone_tree(root, &mount.target)),
-            Source::EmptyFile(empty) => Some(clone_tree(root, empty)),
+            Source::EmptyFile(place) | Source::Folder(place) => Some(clone_tree(root, place)),
             Source::EmptyFolder => Some(clone_tree(root, EMPTY_FOLDER)),
         };
         let made = made.transpose().map_err(&failed)?;

@@ -76,7 +76,7 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
             let why = format!("`{}` is shown read-only", above.display());
             told(true, false, &why, Some(format!("--write {shown}")))
         }
-        Shown::Scratch => {
+        Shown::Scratch | Shown::Fresh => {
             let why = format!("`{}` is made anew for each run, and gone after it", above.display());
             told(true, true, &why, None)
         }

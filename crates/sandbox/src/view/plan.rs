@@ -43,6 +43,8 @@ pub(crate) enum Source {
     Old(CString),
     /// The new root's own folder at this place, so that it can be written.
     Own,
+    /// Another folder of the new root, at this place.
+    Folder(CString),
     /// An empty file, at this place in the new root.
     EmptyFile(CString),
     /// An empty folder.
@@ -81,6 +83,8 @@ impl Held {
 /// The empty files and the empty folder that masks are made of.
 pub(crate) const EMPTY_FILES: &str = "/run/wardkeep/masked";
 pub(crate) const EMPTY_FOLDER: &str = "/run/wardkeep/nothing";
+/// Folders that stand for others.
+const FRESH: &str = "/run/wardkeep/fresh";
 /// Says that a process is confined, where no process can take it away.
 pub(crate) const MARK: &str = "/run/wardkeep/confined";
 
@@ -123,11 +127,26 @@ impl View {
                 if entry.folder {
                     folders.insert(
                         path.clone(),
-                        if entry.shown == Shown::Scratch { 0o1777 } else { 0o755 },
+                        match entry.shown {
+                            Shown::Scratch if self.own.contains(path) => 0o700,
+                            Shown::Scratch => 0o1777,
+                            _ => 0o755,
+                        },
                     );
                 } else {
                     files.insert(path.clone());
                 }
+            }
+            if entry.shown == Shown::Fresh {
+                let place = Path::new(FRESH).join(mounts.len().to_string());
+                with_ancestors(Path::new(FRESH), &mut folders);
+                folders.insert(place.clone(), 0o700);
+                mounts.push(Mount {
+                    source: Source::Folder(relative(&place)?),
+                    target: relative(path)?,
+                    attributes: NO_SUID | NO_DEV,
+                });
+                continue;
             }
             let source = self.stand_ins.get(path).unwrap_or(path);
             mounts.push(mount_of(path, source, *entry, &mut masks)?);
@@ -220,7 +239,12 @@ impl View {
         }
         held.extend(self.pinned.iter().map(|path| (path.clone(), Held::Link)));
         held.extend(self.sockets.iter().map(|path| (path.clone(), Held::EmptyFile)));
-        let all = held.iter().filter(|(path, _)| !self.entries.contains_key(*path));
+        // What something else stands for is not there.
+        let is_there = |path: &Path| {
+            !matches!(self.covering(path), Some((_, Entry { shown: Shown::Fresh, .. })))
+        };
+        let all =
+            held.iter().filter(|(path, _)| !self.entries.contains_key(*path) && is_there(path));
         all.map(|(path, held)| Ok(Guarded { path: relative(path)?, held: *held })).collect()
     }
 
@@ -234,6 +258,7 @@ impl View {
     pub(crate) fn in_words(&self) -> [Vec<String>; 5] {
         let mut written = self.shown(Shown::Write);
         written.extend(self.shown(Shown::Scratch));
+        written.extend(self.shown(Shown::Fresh));
         let mut masked = self.shown(Shown::Mask);
         let mut read_only = Vec::new();
         for (root, walked) in &self.guarded {
@@ -259,7 +284,8 @@ impl View {
         let mut names = notify::Names::of(self.names.clone());
         for (path, entry) in &self.entries {
             match entry.shown {
-                Shown::Scratch => names = names.free(path),
+                Shown::Scratch if self.own.contains(path) => names = names.root(path),
+                Shown::Scratch | Shown::Fresh => names = names.free(path),
                 // Where the home is in a folder that is made anew, what is shown of it is not.
                 Shown::Write => names = names.root(path),
                 _ => {}
@@ -284,7 +310,8 @@ impl View {
         for (path, entry) in &self.entries {
             let access = match entry.shown {
                 // What is shared with everybody is no scratch.
-                Shown::Scratch => None,
+                Shown::Scratch if self.own.contains(path) => Some(Access::List),
+                Shown::Scratch | Shown::Fresh => None,
                 // Nothing can stand for another file here.
                 _ if self.stand_ins.contains_key(path) => Some(Access::Read),
                 _ => access_of(*entry),
@@ -339,7 +366,7 @@ fn mount_of(
     let (source, attributes) = match entry.shown {
         Shown::Read => (old()?, READ_ONLY | NO_SUID | NO_DEV),
         Shown::Write => (old()?, NO_SUID | NO_DEV),
-        Shown::Scratch => (Source::Own, NO_SUID | NO_DEV),
+        Shown::Scratch | Shown::Fresh => (Source::Own, NO_SUID | NO_DEV),
         Shown::Bare => (Source::Own, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC),
         Shown::Device => (old()?, NO_SUID | NO_EXEC),
         Shown::Socket => (old()?, NO_SUID | NO_DEV | NO_EXEC),
@@ -357,7 +384,7 @@ fn mount_of(
 fn access_of(entry: Entry) -> Option<Access> {
     match entry.shown {
         Shown::Read => Some(Access::ReadExecute),
-        Shown::Write | Shown::Scratch => Some(Access::All),
+        Shown::Write | Shown::Scratch | Shown::Fresh => Some(Access::All),
         Shown::Device => Some(Access::Devices),
         Shown::Socket => Some(Access::ReadWrite),
         Shown::Mask | Shown::Bare => None,
