@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
             let parsed = parsed.and_then(|matches| Ok(((tool.read)(&matches)?, matches)));
             match parsed {
                 Ok((cli, matches)) => (cli, command_name(tool, &matches)),
-                Err(error) => return refuse(error, &arguments),
+                Err(error) => return refuse(error, tool, &arguments),
             }
         }
     };
@@ -107,8 +107,21 @@ fn command_name(tool: &Tool, mut matches: &ArgMatches) -> String {
     name
 }
 
+/// Whether a command line that cannot be read asks for a run: then other exit codes may be the program's.
+fn asks_for_run(tool: &Tool, arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().skip(1);
+    let first = loop {
+        match words.next() {
+            Some(word) if word == "--state-dir" => drop(words.next()),
+            Some(word) if word.as_encoded_bytes().starts_with(b"-") => {}
+            word => break word,
+        }
+    };
+    tool.group.is_none() && first.is_some_and(|word| word == "run")
+}
+
 /// Answers what is no command: help, the version, or a wrong command line.
-fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
+fn refuse(mut error: clap::Error, tool: &Tool, arguments: &[OsString]) -> ExitCode {
     // Clap has read nothing that could be asked.
     let asked =
         |flag: &str| arguments.iter().take_while(|text| *text != "--").any(|text| text == flag);
@@ -130,7 +143,11 @@ fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
     } else {
         ui.help(&error.render(), error.use_stderr());
     }
-    ui.close(exit)
+    let code = ui.close(exit);
+    if exit == Exit::Failed && asks_for_run(tool, arguments) {
+        return ExitCode::from(commands::run::NOT_STARTED);
+    }
+    code
 }
 
 /// Makes harmless what a message repeats from the command line: a shell's `*` may have put the

@@ -12,6 +12,7 @@ mod shown;
 pub(super) mod why;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ use wardkeep_monitor::wire::Door;
 use wardkeep_sandbox::names::PathPattern;
 use wardkeep_sandbox::profile::{Profile, expand};
 use wardkeep_sandbox::{
-    Answer, Applied, Denial, DenialKind, Ended, Layer, Network, Prepared, SandboxError, Spec,
+    Answer, Applied, Denial, DenialKind, Ended, Layer, Limits, Network, Prepared, SandboxError,
+    Spec,
 };
 
 use self::asking::{Asking, Desk};
@@ -52,8 +54,12 @@ const RECORDED: usize = 100;
 const IDENTITY_FILE: &str = "soulguard.json";
 /// Longer than any such list.
 const MAX_CONFIG: u64 = 4 << 20;
+/// Of these, those that are the first of their rule have the second half to themselves.
+const OF_ONE_RULE: usize = 3;
+/// More new repositories than this are not noticed.
+const REPOSITORIES: usize = 256;
 /// Nothing was started.
-const NOT_STARTED: u8 = 125;
+pub(crate) const NOT_STARTED: u8 = 125;
 /// It cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 /// It is not there.
@@ -70,7 +76,7 @@ const NOT_FOUND: u8 = 127;
 ///
 /// If a layer of this cannot be had on this machine, nothing is started and it says why, unless
 /// --allow-degraded names that layer. The exit code is the program's own, or 128 and the signal that ended
-/// it; 124 if it ran out of time, 125 if it could not be confined, 126 and 127 as in a shell.
+/// it; 124 if it ran out of time, 125 if it could not be confined or the command line is wrong, 126 and 127 as in a shell.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -255,7 +261,11 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         }
     }
     let (workspace, home) = (spec.workspace.clone(), spec.home.clone());
+    let limited = spec.limits.processes != Limits::default().processes;
     spec.ask = asks;
+    if !dry_run {
+        spec.make_kept();
+    }
     let kept = Kept::new(&mut spec)?;
     let listings = shared::Kept::recall(context, &state, &mut spec);
     if !dry_run {
@@ -314,6 +324,12 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if running.applied().missing.len() > missing_before {
         record.changed(running.applied())?;
     }
+    if limited && record::does_not_keep_processes(running.applied()) {
+        context.ui.note(
+            "the number of processes is not limited: the kernel does not hold root to it, and there is no control \
+             group of its own; run it as another user, or delegate one",
+        );
+    }
     let missing = running.applied().missing.clone();
     // Without namespaces there is none: then no socket of the program reaches beyond it.
     let served = Rc::new(RefCell::new(None));
@@ -333,13 +349,12 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         _ => None,
     };
     let mut unwritten = None;
-    let mut told = 0;
+    let mut told = Told::default();
     let record = Arc::new(record);
     let answers = running.answers().map(Arc::new).map_err(|error| failed("wait", &error))?;
     let tell = |denial: &Denial| {
         // The rest is in the record of the end.
-        if told < RECORDED && unwritten.is_none() && denial.kind != DenialKind::Unseen {
-            told += 1;
+        if unwritten.is_none() && told.has_room(denial) {
             unwritten = record.denied(denial).err();
         }
     };
@@ -491,7 +506,8 @@ fn spec_of(
     let (mut spec, rules) = args.view.spec(context, settings, &profile, args.command)?;
     spec.learn = args.learn;
     spec.timeout = args.timeout.or(spec.timeout);
-    spec.limits.memory = args.memory.map(|megabytes| megabytes << 20).or(spec.limits.memory);
+    let memory = args.memory.map(bytes_of).transpose()?;
+    spec.limits.memory = memory.or(spec.limits.memory);
     spec.limits.processes = args.processes.unwrap_or(spec.limits.processes);
     spec.allow_degraded.extend(args.allow_degraded);
     let passes = |name: &OsString| profile.passes(name) || settings.shared.passes(name);
@@ -510,6 +526,16 @@ fn spec_of(
     environment.push(("WARDKEEP_CONFINED".into(), "1".into()));
     spec.environment = environment;
     Ok((spec, rules))
+}
+
+fn bytes_of(megabytes: u64) -> Result<u64, CliError> {
+    let bytes = megabytes.checked_mul(1 << 20).filter(|bytes| i64::try_from(*bytes).is_ok());
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        CliError::refused(
+            format!("--memory {megabytes} is no limit of memory"),
+            "give megabytes: --memory 2048 is two gigabytes",
+        )
+    })
 }
 
 /// `NAME=VALUE`, or a name alone.
@@ -537,26 +563,80 @@ fn show(context: &mut Context, profile: &str, applied: &Applied) -> Exit {
     context.done(&answer)
 }
 
+/// Denials that have got a record of their own while it ran.
+#[derive(Default)]
+struct Told {
+    all: usize,
+    by_rule: BTreeMap<String, usize>,
+}
+
+impl Told {
+    /// Whether one more is written down at once: many of one rule leave room for others.
+    fn has_room(&mut self, denial: &Denial) -> bool {
+        if matches!(denial.kind, DenialKind::Unseen | DenialKind::More) || self.all >= RECORDED {
+            return false;
+        }
+        let known = self.by_rule.entry(denial.rule.to_lowercase()).or_default();
+        let room = self.all < RECORDED / 2 || *known < OF_ONE_RULE;
+        self.all += usize::from(room);
+        *known += usize::from(room);
+        room
+    }
+}
+
+/// Denials of a kind, the first of each rule before the second of any.
+fn varied(denials: &[Denial], kind: DenialKind) -> Vec<&Denial> {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut all: Vec<_> = denials
+        .iter()
+        .filter(|one| one.kind == kind)
+        .map(|one| {
+            let count = seen.entry(&one.rule).or_default();
+            *count += 1;
+            (*count, one)
+        })
+        .collect();
+    all.sort_by_key(|(count, _)| *count);
+    all.into_iter().map(|(_, one)| one).collect()
+}
+
 /// Says what was kept from it, on standard error: the program's own output stays its own.
 fn finish(context: &mut Context, ended: &Ended) -> Exit {
-    let shown = |kind: DenialKind| ended.denials.iter().filter(move |one| one.kind == kind);
     for (kind, word) in [
         (DenialKind::Name, "refused"),
         (DenialKind::Call, "refused"),
         (DenialKind::Masked, "shown empty"),
     ] {
-        for denial in shown(kind).take(SHOWN) {
+        let shown = varied(&ended.denials, kind);
+        for denial in shown.iter().take(SHOWN) {
             context.ui.note(&format!("{word}: {denial}"));
         }
-        let more = shown(kind).count().saturating_sub(SHOWN);
+        let more = shown.len().saturating_sub(SHOWN);
         if more > 0 {
             context.ui.note(&format!("{word}: {more} more, see `wardkeep sandbox why`"));
         }
-        if let Some(first) = shown(kind).next() {
+        if let Some(first) = shown.first() {
             context.ui.hint(&first.how_to_allow());
         }
     }
-    for (path, executes) in ended.repositories.iter().take(SHOWN) {
+    let unwritten = ended.denials.iter().filter(|one| one.kind == DenialKind::More);
+    let unwritten = unwritten.fold(0, |sum: u64, one| sum.saturating_add(one.times));
+    if unwritten > 0 {
+        context.ui.note(&format!("kept from it: {unwritten} more that were not written down"));
+    }
+    tell_repositories(context, ended);
+    if ended.timed_out {
+        context.ui.note("the time was up: the program and all that it started were ended");
+    }
+    context.program_code = Some(u8::try_from(ended.code).unwrap_or(NOT_STARTED));
+    if ended.code == 0 { Exit::Success } else { Exit::Refused }
+}
+
+/// Those in which git would execute something come first.
+fn tell_repositories(context: &mut Context, ended: &Ended) {
+    let mut all: Vec<_> = ended.repositories.iter().collect();
+    all.sort_by_key(|(_, executes)| executes.is_empty());
+    for (path, executes) in all.iter().take(SHOWN) {
         let executes = if executes.is_empty() {
             String::new()
         } else {
@@ -564,11 +644,13 @@ fn finish(context: &mut Context, ended: &Ended) -> Exit {
         };
         context.ui.note(&format!("a repository was made: {path}{executes}"));
     }
-    if ended.timed_out {
-        context.ui.note("the time was up: the program and all that it started were ended");
+    let more = all.len().saturating_sub(SHOWN);
+    if more > 0 {
+        let beyond = if all.len() < REPOSITORIES { "" } else { " or more" };
+        context.ui.note(&format!(
+            "and {more}{beyond} more repositories were made; the record of the run has them"
+        ));
     }
-    context.program_code = Some(u8::try_from(ended.code).unwrap_or(NOT_STARTED));
-    if ended.code == 0 { Exit::Success } else { Exit::Refused }
 }
 
 fn code_of(error: &SandboxError) -> u8 {

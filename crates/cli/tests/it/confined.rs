@@ -248,6 +248,202 @@ fn programs_trust_the_authority_of_a_run_that_looks_into_tls() {
     assert!(file.ends_with(".pem") && !Path::new(file).exists(), "{ran:?}");
 }
 
+/// What of an agent's own folder it runs or obeys later, by the profile; and what it has to keep.
+const OWN: &[(&str, &str, &[&str], &[&str])] = &[
+    (
+        "claude-code",
+        ".claude",
+        &[
+            "local/claude",
+            "shell-snapshots/s.sh",
+            "session-env/s.sh",
+            "statusline.sh",
+            "workflows/w.js",
+            "scheduled-tasks/t/SKILL.md",
+            "anything-new/run.sh",
+        ],
+        &["projects/p/s.jsonl", "todos/t.json", "history.jsonl", ".credentials.json"],
+    ),
+    (
+        "gemini-cli",
+        ".gemini",
+        &[
+            "policies/p.toml",
+            "skills/s/SKILL.md",
+            "agents/a.md",
+            "hooks/h.sh",
+            "trustedFolders.json",
+            "system.md",
+            "tmp/bin/rg",
+        ],
+        &["tmp/p/chats/c.json", "oauth_creds.json"],
+    ),
+    (
+        "codex",
+        ".codex",
+        &[
+            "skills/s/SKILL.md",
+            "plugins/p/x",
+            "agents/a.toml",
+            "automations/a.toml",
+            "bin/codex",
+            "shell_snapshots/s.sh",
+        ],
+        &["sessions/2026/s.jsonl", "history.jsonl", "auth.json"],
+    ),
+    (
+        "openclaw",
+        ".openclaw",
+        &[
+            "exec-approvals.json",
+            "skills/s/SKILL.md",
+            "bin/x",
+            "tools/x",
+            "plugins/p/x",
+            "devices/paired.json",
+            "state/openclaw.sqlite",
+            "agents/main/agent/codex-home/skills/x",
+        ],
+        &["agents/main/sessions/s.jsonl", "logs/l.log", "credentials/c.json"],
+    ),
+    ("opencode", ".local/share/opencode", &["bin/rg"], &["storage/s.json", "auth.json"]),
+];
+
+fn folder_of(name: &str) -> String {
+    let above = Path::new(name).parent().unwrap().display().to_string();
+    if above.is_empty() { ".".to_owned() } else { above }
+}
+
+fn put(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Once with nothing there, once with all of it there.
+#[test]
+fn an_agent_does_not_change_what_it_runs_later() {
+    let Some(scene) = Scene::new() else { return };
+    for (profile, own, later, kept) in OWN {
+        let folder = scene.at("home").join(own);
+        fs::create_dir_all(&folder).unwrap();
+        for is_there in [false, true] {
+            for name in later.iter().filter(|_| is_there) {
+                put(&folder.join(name), "good\n");
+            }
+            // A login is there already, or is made outside.
+            for name in ["auth.json", ".credentials.json", "oauth_creds.json", "credentials/c.json"]
+            {
+                if kept.contains(&name) {
+                    put(&folder.join(name), "{}\n");
+                }
+            }
+            let mut script = format!("cd {}; ls -A >/dev/null || echo unread\n", folder.display());
+            for name in *later {
+                let (above, first) = (folder_of(name), name.split('/').next().unwrap());
+                script += &format!(
+                    "mkdir -p {above}; echo evil > {name}; rm -f {name}; echo evil > {name}; mv {first} was; \
+                     mkdir -p {above}; echo evil > {name}\n"
+                );
+            }
+            for name in *kept {
+                let above = folder_of(name);
+                script += &format!("mkdir -p {above} && echo more >> {name} || echo lost {name}\n");
+            }
+            let start = ["run", "--no-daemon", "--profile", profile, "--", "sh", "-c", &script];
+            let ran = scene.wardkeep(&start);
+            assert_eq!(ran.stdout, "", "{profile}: {ran:?}");
+            for name in *later {
+                let found = fs::read_to_string(folder.join(name)).unwrap_or_default();
+                let expected = if is_there { "good\n" } else { "" };
+                assert_eq!(found, expected, "{profile}: {name}: {ran:?}");
+            }
+            for name in *kept {
+                let found = fs::read_to_string(folder.join(name)).unwrap_or_default();
+                assert!(found.ends_with("more\n"), "{profile}: {name}: {found} {ran:?}");
+            }
+        }
+    }
+    // Whoever names the whole of it means the whole of it.
+    let own = scene.at("home/.claude");
+    let script = format!("echo mine > {}/statusline.sh", own.display());
+    let write = own.to_str().unwrap();
+    let profile = ["run", "--no-daemon", "--profile", "claude-code", "--write", write];
+    let ran = scene.wardkeep(&[&profile[..], &["--", "sh", "-c", &script]].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(fs::read_to_string(own.join("statusline.sh")).unwrap(), "mine\n");
+}
+
+/// A look makes nothing in the home, and a link in an agent's folder shows nothing else of it.
+#[test]
+fn what_an_agent_keeps_is_made_when_it_runs_and_not_before() {
+    let Some(scene) = Scene::new() else { return };
+    fs::create_dir_all(scene.at("home/.claude")).unwrap();
+    fs::create_dir_all(scene.at("home/letters")).unwrap();
+    fs::write(scene.at("home/letters/id"), "a key\n").unwrap();
+    std::os::unix::fs::symlink(scene.at("home/letters"), scene.at("home/.claude/keys")).unwrap();
+    let made = || scene.at("home/.claude/projects").exists();
+    scene.wardkeep(&["run", "--dry-run", "--profile", "claude-code", "--", "true"]);
+    scene.wardkeep(&["sandbox", "why", "--profile", "claude-code", "src"]);
+    assert!(!made());
+    let script = format!("cat {}/.claude/keys/id", scene.at("home").display());
+    let start = ["run", "--no-daemon", "--profile", "claude-code", "--", "sh", "-c", &script];
+    let ran = scene.wardkeep(&start);
+    assert!(made() && !ran.stdout.contains("key"), "{ran:?}");
+}
+
+#[test]
+fn many_denials_hide_no_other() {
+    let Some(scene) = Scene::new() else { return };
+    let script = "i=0; while [ $i -lt 300 ]; do mkdir d$i; echo x > d$i/CLAUDE.md; i=$((i+1)); done 2>/dev/null
+        echo x > .mcp.json; true";
+    let ran = scene.shell(script);
+    assert!(ran.stderr.contains("work/.mcp.json (") && ran.stderr.contains(" more"), "{ran:?}");
+    let answer = scene.json(&["notifications"]);
+    assert!(answer.to_string().contains(".mcp.json"), "{answer}");
+}
+
+#[test]
+fn new_repositories_are_counted() {
+    let Some(scene) = Scene::new() else { return };
+    let script = "i=0; while [ $i -lt 30 ]; do mkdir -p r$i/.git; i=$((i+1)); done; true";
+    let ran = scene.shell(script);
+    assert_eq!(ran.stderr.matches("a repository was made").count(), 20, "{ran:?}");
+    assert!(ran.stderr.contains("and 10 more repositories were made"), "{ran:?}");
+}
+
+#[test]
+fn a_limit_that_is_not_kept_is_told() {
+    let Some(scene) = Scene::new() else { return };
+    let ran = scene.wardkeep(&["run", "--no-daemon", "--memory", "99999999999999", "--", "true"]);
+    assert!(ran.code == 125 && ran.stderr.contains("is no limit of memory"), "{ran:?}");
+    let ran = scene.wardkeep(&["run", "--no-daemon", "--processes", "30", "--", "true"]);
+    let told = ran.stderr.contains("the number of processes is not limited");
+    if !rustix::process::geteuid().is_root() {
+        assert!(ran.code == 0 && !told, "{ran:?}");
+    } else if !told {
+        skip("root without a control group of its own", &ran.stderr);
+    }
+    assert!(ran.code == 0, "{ran:?}");
+    let ran = scene.wardkeep(&["run", "--no-daemon", "--", "true"]);
+    assert!(!ran.stderr.contains("is not limited"), "{ran:?}");
+}
+
+/// Other exit codes may be the program's.
+#[test]
+fn a_wrong_command_line_of_run_has_its_exit_code() {
+    let Some(scene) = Scene::new() else { return };
+    for wrong in [
+        &["run", "--timeout", "never", "--", "true"][..],
+        &["run"],
+        &["--no-color", "run", "--memory", "much", "--", "true"],
+    ] {
+        let ran = scene.wardkeep(wrong);
+        assert_eq!(ran.code, 125, "{wrong:?}: {ran:?}");
+    }
+    assert_eq!(scene.wardkeep(&["run", "--help"]).code, 0);
+    assert_eq!(scene.wardkeep(&["scan", "--no-such-option"]).code, 2);
+}
+
 #[test]
 fn an_option_that_is_none_is_no_program() {
     let Some(scene) = Scene::new() else { return };

@@ -20,6 +20,11 @@ pub(super) struct Record {
     id: wardkeep_evidence::hash::RecordId,
 }
 
+/// Whether nothing keeps the program to its number of processes: the kernel does not hold root to it.
+pub(super) fn does_not_keep_processes(applied: &Applied) -> bool {
+    !applied.control_group && rustix::process::geteuid().is_root()
+}
+
 /// Writes down what will be in force. When this returns, it is on disk.
 pub(super) fn begin(
     context: &Context,
@@ -31,6 +36,9 @@ pub(super) fn begin(
     let workspace = workspace.display().to_string();
     let mut content = content_of("confinement", applied)?;
     content["profile"] = profile.into();
+    if does_not_keep_processes(applied) {
+        content["unkept"] = serde_json::json!(["processes"]);
+    }
     let id = append(&store, &workspace, &content, Vec::new())?;
     Ok(Record { store, workspace, id })
 }
@@ -69,10 +77,15 @@ impl Record {
 
     /// It is over.
     pub(super) fn ended(&self, ended: &Ended, hosts: &[String]) -> Result<(), CliError> {
+        let executing = ended.repositories.iter().filter(|(_, executes)| !executes.is_empty());
+        let executing: Vec<_> = executing
+            .map(|(path, executes)| serde_json::json!({ "path": path, "executes": executes }))
+            .collect();
         self.add(&serde_json::json!({
             "kind": ENDED, "v": 1, "code": ended.code, "signal": ended.signal,
             "timed_out": ended.timed_out, "refused": ended.refused, "denials": ended.denials, "hosts": hosts,
             "repositories": ended.repositories.iter().map(|(path, _)| path).collect::<Vec<_>>(),
+            "repositories_count": ended.repositories.len(), "executing": executing,
         }))
     }
 
