@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, linkat, mkdirat, mknodat,
-    openat, openat2, renameat_with, statat, symlinkat,
+    openat, openat2, readlinkat, renameat_with, statat, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{PidfdGetfdFlags, fchdir, pidfd_getfd, umask};
@@ -129,6 +129,7 @@ impl Supervisor {
             return Err(Errno::NOENT.into());
         }
         self.check(&place, Deed::Link)?;
+        self.check_target(&place.path, place.name.as_bytes(), target.as_bytes())?;
         symlinkat(&target, &place.parent, &place.name)?;
         Ok(Done::Value(0))
     }
@@ -199,6 +200,10 @@ impl Supervisor {
         }
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
         self.check(&place, if is_link { Deed::Link } else { Deed::Other })?;
+        if is_link {
+            let says = readlinkat(&file, c"", Vec::new())?;
+            self.check_target(&place.path, place.name.as_bytes(), says.as_bytes())?;
+        }
         let name = file.as_raw_fd().to_string();
         linkat(&self.own, name, &place.parent, &place.name, AtFlags::SYMLINK_FOLLOW)?;
         Ok(Done::Value(0))
@@ -260,6 +265,11 @@ impl Supervisor {
         match deed {
             Deed::Moved => {
                 self.check_children(source, target)?;
+                return Ok(None);
+            }
+            Deed::Link => {
+                let says = readlinkat(&source.parent, &source.name, Vec::new())?;
+                self.check_target(&target.path, target.name.as_bytes(), says.as_bytes())?;
                 return Ok(None);
             }
             Deed::File => {}

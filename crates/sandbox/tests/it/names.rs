@@ -287,6 +287,29 @@ const ATTACKS: &[(&str, &str)] = &[
         "a folder of proposals exchanged",
         "mkdir -p .soulguard/staging/x src/p5 && echo EVIL > .soulguard/staging/x/CLAUDE.md && python3 -c 'import ctypes,sys;sys.exit(ctypes.CDLL(None).renameat2(-100,b\".soulguard/staging/x\",-100,b\"src/p5\",2))'",
     ),
+    // Links to where names are not protected.
+    (
+        "a link to a package",
+        "mkdir -p node_modules/p && echo EVIL > node_modules/p/CLAUDE.md && ln -s node_modules/p k1",
+    ),
+    ("a link to a package that is not there yet", "ln -s node_modules/later k2"),
+    ("a link to all packages", "mkdir -p node_modules; ln -s ../node_modules src/k3"),
+    ("a link to a package, by another link", "mkdir -p src/a1; ln -s src/a1 k4 && ln -s ../../node_modules/p src/a1/x"),
+    (
+        "a link to a package, moved out of it",
+        "mkdir -p node_modules/q; ln -s $PWD/node_modules/p node_modules/q/l && mv node_modules/q/l k5",
+    ),
+    (
+        "a link to a package, moved out with its folder",
+        "mkdir -p node_modules/r; ln -s $PWD/node_modules/p node_modules/r/l && mv node_modules/r k6",
+    ),
+    (
+        "a link to a package, by another name",
+        "mkdir -p node_modules/q; ln -s $PWD/node_modules/p node_modules/q/l2; ln node_modules/q/l2 k7",
+    ),
+    ("a link into git's own", "mkdir -p .git/foo; echo EVIL > .git/foo/CLAUDE.md; ln -s .git/foo k8"),
+    ("a link to git's own", "ln -s ../.git src/k9"),
+    ("a link to proposals", "mkdir -p .soulguard/staging/k; ln -s .soulguard/staging/k k10"),
     // Names that tools obey.
     ("lefthook-local.yml", "echo EVIL > lefthook-local.yml"),
     (".mise/config.toml", "mkdir .mise"),
@@ -364,6 +387,21 @@ fn no_detour_leads_to_a_guarded_name() {
         }
         assert_eq!(through, Vec::<&str>::new(), "as user {uid}");
         assert_eq!(held(&lab), before, "as user {uid}");
+    }
+}
+
+/// What package managers do with links.
+#[test]
+fn links_of_packages_are_made() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "set -e; mkdir -p packages/a/bin packages/b/node_modules node_modules/.bin node_modules/.pnpm/x/node_modules/x
+            echo x > packages/a/bin/a; ln -s ../packages/a node_modules/a; ln -s ../a/bin/a node_modules/.bin/a
+            ln -s .pnpm/x/node_modules/x node_modules/x; ln -s ../../../node_modules/.pnpm/x/node_modules/x packages/b/node_modules/x
+            ln -s ../node_modules sub/node_modules; ln -s packages here; ln -s /usr/bin/env env; ln -s nothing yet; ln -s loop loop
+            mv node_modules/x node_modules/y; ln -s ../../a packages/b/node_modules/a; cat node_modules/.bin/a";
+        let (code, out) = lab.run(script);
+        assert_eq!((code, out.as_str()), (0, "x\n"), "as user {uid}");
     }
 }
 
