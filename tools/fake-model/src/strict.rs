@@ -59,6 +59,7 @@ fn anthropic(body: &Map<String, Value>) -> Checked {
     }
     // Neighbours of one role count as one message.
     let mut open: HashSet<String> = HashSet::new();
+    let mut own: HashSet<String> = HashSet::new();
     let mut role_before = "";
     let mut seen_other = false;
     for (number, message) in messages.iter().enumerate() {
@@ -133,7 +134,19 @@ fn anthropic(body: &Map<String, Value>) -> Checked {
                     }
                 }
                 "thinking" | "redacted_thinking" if role == "assistant" => {}
-                "image" | "document" if role == "user" => seen_other = true,
+                // The provider's own tools: a call, and its result in the same turn.
+                "server_tool_use" | "mcp_tool_use" if role == "assistant" => {
+                    if !block["input"].is_object() {
+                        return at("server_tool_use blocks have an input");
+                    }
+                    own.insert(text(block, "id")?.to_owned());
+                }
+                kind if role == "assistant" && kind.ends_with("_tool_result") => {
+                    if !own.remove(text(block, "tool_use_id")?) {
+                        return at("unexpected `tool_use_id`: no such `server_tool_use`");
+                    }
+                }
+                "image" | "document" | "search_result" if role == "user" => seen_other = true,
                 other => return at(&format!("`{other}` is not allowed here")),
             }
         }
@@ -220,6 +233,13 @@ fn chat(body: &Map<String, Value>, with_ids: bool) -> Checked {
                 for call in
                     calls.into_iter().flat_map(|calls| calls.as_array().into_iter().flatten())
                 {
+                    if with_ids && call["type"] == "custom" {
+                        text(&call["custom"], "name")?;
+                        text(&call["custom"], "input")?;
+                        open.push(text(call, "id")?.to_owned());
+                        answers = true;
+                        continue;
+                    }
                     text(&call["function"], "name")?;
                     if with_ids {
                         text(&call["function"], "arguments")?;
@@ -415,6 +435,18 @@ mod tests {
             messages(json!([{"role": "user", "content": [{"type": "text", "text": " "}]}]))
                 .is_err()
         );
+    }
+
+    #[test]
+    fn results_of_the_providers_own_tools_follow_their_calls() {
+        let user = json!({"role": "user", "content": "hi"});
+        let own = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+        let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
+        let turn = |content: Value| json!([user, {"role": "assistant", "content": content}, user]);
+        messages(turn(json!([own, found]))).unwrap();
+        messages(turn(json!([own]))).unwrap();
+        assert!(messages(turn(json!([found]))).is_err());
+        assert!(messages(json!([{"role": "user", "content": [own]}])).is_err());
     }
 
     #[test]
