@@ -25,6 +25,8 @@ use crate::place::Place;
 
 /// Bytes of text that are told at a time: less than what the socket takes.
 const GROUP: usize = 2 << 20;
+/// Pieces that are told at a time.
+const PIECES: usize = 1024;
 /// Blocks of sessions that are remembered.
 const BLOCKS: usize = 2048;
 /// Calls whose records are remembered.
@@ -174,7 +176,9 @@ impl Monitored {
         for (number, fresh) in request.fresh.iter().enumerate() {
             for body in self.fresh(&request.session, fresh) {
                 let size = body.text.len() + 256;
-                if size > room && groups.last().is_some_and(|group| !group.is_empty()) {
+                let full =
+                    |group: &Vec<_>| group.len() >= PIECES || size > room && !group.is_empty();
+                if groups.last().is_some_and(full) {
                     groups.push(Vec::new());
                     room = GROUP;
                 }
@@ -212,7 +216,8 @@ impl Monitored {
                 call,
             };
             let answer = self.ask(asked).await?;
-            if began {
+            // One that has begun is told another block once the owner has signed another policy.
+            if began || answer.block.is_some() {
                 admission.block.clone_from(&answer.block);
                 held(&self.blocks).insert(request.session.clone(), answer.block);
             }

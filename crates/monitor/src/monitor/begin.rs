@@ -16,7 +16,7 @@ use wardkeep_policy::workspace::Workspace;
 use super::{Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
 use crate::index::Asked;
 use crate::notices;
-use crate::policy::{About, Desk};
+use crate::policy::{About, Desk, watched_files};
 use crate::store::StoreReader;
 
 /// Notifications that a session is told of at its beginning.
@@ -67,6 +67,7 @@ impl Monitor {
         random.copy_from_slice(&super::random()?[..16]);
         let desk = Desk::new(&self.store, self.config.owner);
         let about = About { agent: who.agent, session: who.session };
+        let files = PolicyFiles::of(&desk, &workspace);
         let started = desk.start(&workspace, source, about, random)?;
         let verification = &started.checked.verification;
         let aborted = started.start() == Start::Abort;
@@ -100,6 +101,7 @@ impl Monitor {
         // Until one of its events may begin it, none is answered.
         let refused = refusal(&outcome);
         session.begun = refused.is_none().then_some(aborted);
+        session.policy = Some(files);
         session.told = held(&self.raised).next;
         drop(session);
         // Whoever starts a proxy has the notifications at hand; an agent's user has not.
@@ -107,6 +109,34 @@ impl Monitor {
         warnings.extend(self.unseen().into_iter().take(told));
         let block = block.filter(|_| refused.is_none());
         Ok(Begun { outcome, aborted, refused, warnings, block })
+    }
+
+    /// What ends each model call from now on, where the owner has signed another policy since it was last
+    /// verified for this session; nothing where all is as it was. A policy that is not valid takes nothing
+    /// away: whoever can write the file cannot have the session forget what was signed.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub(super) fn signed_anew(&self, who: &Who<'_>) -> Result<Option<String>> {
+        let Ok(workspace) = Workspace::open(who.workspace) else { return Ok(None) };
+        let desk = Desk::new(&self.store, self.config.owner);
+        let files = PolicyFiles::of(&desk, &workspace);
+        {
+            let session = self.session(who.session)?;
+            let mut session = held(&session);
+            if session.policy.replace(files.clone()) == Some(files) {
+                return Ok(None);
+            }
+        }
+        if desk.policy().inspect(&workspace).policy().is_none() {
+            return Ok(None);
+        }
+        let mut random = [0; 16];
+        random.copy_from_slice(&super::random()?[..16]);
+        let about = About { agent: who.agent, session: who.session };
+        let started = desk.start(&workspace, Source::SessionStart, about, random)?;
+        let valid = started.checked.verification.policy().is_some();
+        Ok(started.block(false).filter(|_| valid))
     }
 
     /// A session ends.
@@ -265,6 +295,22 @@ impl Monitor {
             lines.insert(0, format!("{count} notifications wait: see `wardkeep notifications`"));
         }
         lines
+    }
+}
+
+/// The files that a policy is verified from, told by what the file system says of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PolicyFiles(Vec<Option<(u64, u64, u64, i64, i64)>>);
+
+impl PolicyFiles {
+    fn of(desk: &Desk<'_>, workspace: &Workspace) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        let files = watched_files(desk.policy(), workspace);
+        let told = |file: PathBuf| {
+            let told = std::fs::symlink_metadata(file).ok()?;
+            Some((told.dev(), told.ino(), told.size(), told.ctime(), told.ctime_nsec()))
+        };
+        Self(files.into_iter().map(told).collect())
     }
 }
 

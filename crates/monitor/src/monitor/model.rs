@@ -140,7 +140,7 @@ pub struct ReplyBody {
 pub struct ModelAnswer {
     /// Why it may not go out, if it may not.
     pub denied: Option<Refused>,
-    /// At the beginning of a session: what ends each call.
+    /// At the beginning of a session, and when the owner has signed another policy: what ends each call.
     pub block: Option<String>,
     /// Whether something in it looks like an attack.
     pub threat: bool,
@@ -219,7 +219,10 @@ impl Monitor {
         answer: &mut ModelAnswer,
     ) -> Result<()> {
         // One that a rule kept from beginning has not begun, whatever the proxy remembers.
-        if !begin && self.begun(who.session)?.is_some() {
+        if !begin && let Some(aborted) = self.begun(who.session)? {
+            if !aborted {
+                answer.block = self.signed_anew(who)?;
+            }
             return Ok(());
         }
         let _beginning = held(&self.beginning);

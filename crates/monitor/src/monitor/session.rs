@@ -18,6 +18,7 @@ use wardkeep_guard::overlap::{Sketch, Sketches};
 use wardkeep_guard::surface::{Act, Surface};
 use wardkeep_guard::taint::Taint;
 
+use super::begin::PolicyFiles;
 use super::flood::Flood;
 use super::taints::known_of;
 use super::{Monitor, MonitorError, Result, Who, held};
@@ -84,6 +85,8 @@ pub(super) struct Session {
     pub(super) workspace: Option<PathBuf>,
     /// Whether a door has begun it; if so, whether it was to do nothing.
     pub(super) begun: Option<bool>,
+    /// The files of the policy as they were when it was last verified for it.
+    pub(super) policy: Option<PolicyFiles>,
     /// How often it was kept from writing something protected.
     pub(super) blocked: u32,
     /// What it was told is wrong with agents' hooks.
@@ -121,6 +124,7 @@ impl Session {
             prompt: None,
             workspace: None,
             begun: None,
+            policy: None,
             blocked: 0,
             unprotected: Vec::new(),
             hosts: Vec::new(),
