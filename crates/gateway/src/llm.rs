@@ -25,7 +25,7 @@ mod sse;
 mod upstream;
 mod wire;
 
-pub use ask::{Asked, Role};
+pub use ask::{Asked, Role, Withheld};
 pub use config::{BadUpstream, Config, Features, Limits, Upstream};
 pub use json::BadJson;
 pub use judge::{

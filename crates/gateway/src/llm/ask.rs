@@ -8,6 +8,7 @@
 mod anthropic;
 mod chat;
 mod gemini;
+mod given;
 mod ollama;
 mod responses;
 
@@ -18,6 +19,7 @@ use std::ops::Range;
 use sha2::{Digest as _, Sha256};
 use wardkeep_policy::wrap::{WrapKind, Wrapper, neutralise};
 
+use self::given::{given, sealed, unread};
 use super::json::{At, BadJson, Doc, Edits, Kind, quoted};
 use super::wire::Wire;
 
@@ -62,6 +64,8 @@ pub(crate) enum Mark {
     Neutral,
     /// It is not touched: whoever made it checks its form.
     Kept,
+    /// It is in its tags already.
+    Marked,
 }
 
 /// A piece of a message.
@@ -105,9 +109,21 @@ impl Said<'_> {
             Role::Assistant => 3,
         };
         feed(hash, &[&[role]]);
+        let mut before = None;
         for piece in &self.pieces {
+            // How many strings a result has may change with its text.
+            if let What::Result { id, .. } = &piece.what
+                && !id.is_empty()
+                && before.replace(id) == Some(id)
+            {
+                continue;
+            }
             match &piece.what {
                 What::Text => feed(hash, &[b"t", piece.text.as_bytes()]),
+                // What answers no call is known by what it says.
+                What::Result { id, .. } if id.is_empty() => {
+                    feed(hash, &[b"d", piece.text.as_bytes()]);
+                }
                 What::Result { id, .. } => feed(hash, &[b"r", id.as_bytes()]),
                 What::Call { id } => feed(hash, &[b"c", id.as_bytes()]),
                 What::Other => {}
@@ -143,7 +159,19 @@ pub struct Asked<'t> {
     pub system: String,
     /// What the client itself calls the conversation.
     pub hint: Option<String>,
+    /// What the request goes on from that the provider keeps, and is not in it.
+    pub(crate) kept: Vec<String>,
     pub(crate) messages: Vec<Said<'t>>,
+    /// The block of a proxy before this one.
+    chained: Option<Chained>,
+}
+
+/// A block that a proxy of the same owner has put last: where its string stands, and whether it is
+/// the one that is put there now.
+#[derive(Debug)]
+struct Chained {
+    place: Range<usize>,
+    text: String,
 }
 
 /// What a wire's reader finds.
@@ -151,6 +179,7 @@ struct Found<'t> {
     system: Vec<Cow<'t, str>>,
     messages: Vec<Said<'t>>,
     hint: Option<Cow<'t, str>>,
+    kept: Vec<Cow<'t, str>>,
     stream: bool,
 }
 
@@ -173,10 +202,56 @@ impl<'t> Asked<'t> {
         };
         let model = doc.string(Doc::ROOT, "model")?.map(Cow::into_owned);
         let hint = found.hint.filter(|hint| !hint.is_empty()).map(Cow::into_owned);
+        let kept = found.kept.into_iter().filter(|id| !id.is_empty()).map(Cow::into_owned);
         let (system, stream) = (found.system.join("\n"), found.stream);
-        let mut messages = found.messages;
+        let (mut messages, kept) = (found.messages, kept.collect());
         name_results(&mut messages);
-        Ok(Self { wire, doc, bytes, model, stream, system, hint, messages })
+        let chained = None;
+        Ok(Self { wire, doc, bytes, model, stream, system, hint, kept, messages, chained })
+    }
+
+    /// The very last string of the request, where a block would stand.
+    pub(crate) fn last_text(&self) -> Option<&str> {
+        let last = self.messages.last()?;
+        let piece = last.pieces.last().filter(|_| last.role != Role::Assistant)?;
+        let is_text = piece.what == What::Text && piece.place.is_some();
+        is_text.then_some(piece.text.as_ref())
+    }
+
+    /// Takes the last string for the block of a proxy before this one: it is no word of the user, and
+    /// no second one follows. Marks of that proxy are taken off results, as far as they are judged.
+    pub(crate) fn unchain(&mut self, wrapper: Option<&Wrapper>) {
+        let Some(last) = self.messages.last_mut() else { return };
+        let Some(piece) = last.pieces.pop() else { return };
+        let (text, Some(place)) = (piece.text.into_owned(), piece.place) else { return };
+        if last.role == Role::System
+            && let Some(before) = self.system.strip_suffix(&text)
+        {
+            self.system = before.trim_end_matches('\n').to_owned();
+        }
+        if last.pieces.is_empty() {
+            self.messages.pop();
+        }
+        self.chained = Some(Chained { place, text });
+        if let Some(wrapper) = wrapper {
+            self.unmark(wrapper);
+        }
+    }
+
+    fn unmark(&mut self, wrapper: &Wrapper) {
+        let root = self.root();
+        let mut names = Names::default();
+        for piece in self.messages.iter_mut().flat_map(|said| &mut said.pieces) {
+            let (What::Result { id, mark, .. }, true) = (&mut piece.what, piece.place.is_some())
+            else {
+                continue;
+            };
+            let name = names.next(&root, id);
+            if let Some(inner) = wrapper.content_of(WrapKind::ToolOutput, &name, &piece.text) {
+                piece.text = Cow::Owned(inner.to_owned());
+                *mark = Mark::Marked;
+            }
+        }
     }
 
     /// How many messages it holds.
@@ -223,9 +298,9 @@ impl<'t> Asked<'t> {
     ) -> Rewritten {
         let mut edits = Edits::default();
         let mut marked = 0;
-        let mut withheld = 0;
+        let mut withheld = Vec::new();
         let root = self.root();
-        let mut count: HashMap<&str, usize> = HashMap::new();
+        let mut names = Names::default();
         for piece in self.messages.iter().flat_map(|said| &said.pieces) {
             let Some(place) = piece.place.clone() else { continue };
             let other = if instead.is_empty() {
@@ -233,15 +308,14 @@ impl<'t> Asked<'t> {
             } else {
                 instead.get(&piece.print()).map(String::as_str)
             };
-            withheld += usize::from(other.is_some());
+            if let Some(other) = other {
+                withheld.push(Withheld::of(piece, other));
+            }
             let text = other.unwrap_or(&piece.text);
             let changed = other.is_some();
             match (&piece.what, wrapper) {
                 (What::Result { id, tool, mark }, Some(wrapper)) => {
-                    // Several texts of one result have nonces of their own.
-                    let number = count.entry(id.as_ref()).or_default();
-                    let name = format!("{root}:{id}:{number}");
-                    *number += 1;
+                    let name = names.next(&root, id);
                     marked += usize::from(*mark == Mark::Wrapped);
                     mark_result(
                         &mut edits,
@@ -260,27 +334,36 @@ impl<'t> Asked<'t> {
             }
         }
         let block = block.filter(|block| !block.is_empty());
+        let mut at = None;
         let body = match block {
             // What was replaced may stand where the block has to go: one after the other.
-            Some(block) if withheld > 0 => {
+            Some(block) if !withheld.is_empty() && self.chained.is_none() => {
                 let bytes = edits.apply(self.bytes);
                 let mut edits = Edits::default();
                 match Doc::parse(&bytes) {
                     Ok(doc) => self.place(&doc, block, &mut edits),
-                    Err(_) => return Rewritten { body: Some(Vec::new()), marked, withheld },
+                    Err(_) => return Rewritten { body: Some(Vec::new()), marked, withheld, at },
                 }
+                at = edits.last_at();
                 Some(edits.apply(&bytes))
             }
             Some(block) => {
                 self.place(&self.doc, block, &mut edits);
-                Some(edits.apply(self.bytes))
+                at = edits.last_at().filter(|_| self.chained.is_none());
+                (!edits.is_empty()).then(|| edits.apply(self.bytes))
             }
             None => (!edits.is_empty()).then(|| edits.apply(self.bytes)),
         };
-        Rewritten { body, marked, withheld }
+        Rewritten { body, marked, withheld, at }
     }
 
     fn place(&self, doc: &Doc<'_>, block: &str, edits: &mut Edits) {
+        if let Some(chained) = &self.chained {
+            if chained.text != block {
+                edits.replace(chained.place.clone(), quoted(block));
+            }
+            return;
+        }
         match self.wire {
             Wire::Anthropic => anthropic::place(doc, block, edits),
             Wire::Chat | Wire::Ollama => chat::place(doc, block, edits),
@@ -298,7 +381,53 @@ pub(crate) struct Rewritten {
     /// Texts of tool results that were marked.
     pub(crate) marked: usize,
     /// Pieces that were replaced.
-    pub(crate) withheld: usize,
+    pub(crate) withheld: Vec<Withheld>,
+    /// Where the block was put, from the first byte.
+    pub(crate) at: Option<usize>,
+}
+
+/// A piece of a request that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withheld {
+    /// The tool that gave it; nothing where the user said it.
+    pub tool: Option<String>,
+    /// Bytes of it.
+    pub bytes: usize,
+    /// How it begins, without what may be a secret.
+    pub excerpt: String,
+    /// How what stands in its place begins.
+    pub instead: String,
+}
+
+impl Withheld {
+    fn of(piece: &Piece<'_>, instead: &str) -> Self {
+        let tool = match &piece.what {
+            What::Result { tool, .. } => Some(tool.as_deref().unwrap_or("unknown").to_owned()),
+            _ => None,
+        };
+        let bytes = piece.text.len();
+        Self { tool, bytes, excerpt: excerpt(&piece.text), instead: beginning(instead, 240) }
+    }
+}
+
+fn beginning(text: &str, most: usize) -> String {
+    let short: String = text.chars().take(most).collect();
+    if short.len() < text.len() { format!("{short}…") } else { short }
+}
+
+/// The beginning of a text: words stay, whatever may be a key does not.
+fn excerpt(text: &str) -> String {
+    let mut shown = String::new();
+    for word in text.split_whitespace() {
+        if shown.len() > 60 {
+            shown.push_str(" …");
+            break;
+        }
+        let plain = word.len() <= 16 && !word.contains(|sign: char| sign.is_ascii_digit());
+        shown.push_str(if shown.is_empty() { "" } else { " " });
+        shown.push_str(if plain { word } else { "…" });
+    }
+    shown
 }
 
 fn mark_result(
@@ -327,8 +456,25 @@ fn mark_result(
         Mark::Neutral if neutral.replaced > 0 || changed => {
             edits.replace(place, quoted(&neutral.text));
         }
+        Mark::Marked if changed => {
+            let text = wrapper.wrap(WrapKind::ToolOutput, name, tool, text).text;
+            edits.replace(place, quoted(&text));
+        }
         Mark::Kept if changed => edits.replace(place, quoted(text)),
-        Mark::Neutral | Mark::Kept => {}
+        Mark::Neutral | Mark::Kept | Mark::Marked => {}
+    }
+}
+
+/// Names of the strings of results: several of one result have nonces of their own.
+#[derive(Default)]
+struct Names(HashMap<String, usize>);
+
+impl Names {
+    fn next(&mut self, root: &str, id: &str) -> String {
+        let number = self.0.entry(id.to_owned()).or_default();
+        let name = format!("{root}:{id}:{number}");
+        *number += 1;
+        name
     }
 }
 

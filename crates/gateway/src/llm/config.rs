@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Uri;
+use hyper::header::HeaderMap;
 use hyper::http::uri::Scheme;
 use rustls::pki_types::CertificateDer;
 use wardkeep_policy::wrap::SessionKey;
@@ -12,12 +13,17 @@ use wardkeep_policy::wrap::SessionKey;
 use super::judge::Watch;
 use super::meter::Meter;
 
+/// The name of the upstream for everything.
+const DEFAULT: &str = "default";
+
 /// A model API that requests are passed on to.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     /// The first part of the path that leads to it.
     pub name: String,
     base: Uri,
+    /// Whether nobody has named it.
+    known: bool,
 }
 
 /// Why an address is no upstream.
@@ -31,7 +37,7 @@ impl Upstream {
     /// # Errors
     /// When the name or address cannot be used.
     pub fn new(name: &str, url: &str) -> Result<Self, BadUpstream> {
-        let bad = || BadUpstream(format!("{name}={url}"));
+        let bad = || BadUpstream(format!("{name}={}", without_password(url)));
         let plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
         let base: Uri = url.trim_end_matches('/').parse().map_err(|_| bad())?;
         let known = base.scheme() == Some(&Scheme::HTTP) || base.scheme() == Some(&Scheme::HTTPS);
@@ -44,13 +50,18 @@ impl Upstream {
         {
             return Err(bad());
         }
-        Ok(Self { name: name.to_owned(), base })
+        Ok(Self { name: name.to_owned(), base, known: false })
     }
 
     /// Its address.
     #[must_use]
     pub fn url(&self) -> String {
         self.base.to_string()
+    }
+
+    /// As an error names it: by its host, too.
+    pub(super) fn shown(&self) -> String {
+        format!("`{}` ({})", self.name, self.host())
     }
 
     pub(super) fn is_tls(&self) -> bool {
@@ -70,6 +81,16 @@ impl Upstream {
             .path_and_query(format!("{base}{rest}"))
             .build()
             .ok()
+    }
+}
+
+/// An address as it may be shown.
+fn without_password(url: &str) -> String {
+    let start = url.find("//").map_or(0, |at| at + 2);
+    // A password may hold signs that end a host.
+    match url[start..].rfind('@') {
+        Some(at) => format!("{}…{}", &url[..start], &url[start + at..]),
+        None => url.to_owned(),
     }
 }
 
@@ -166,6 +187,9 @@ pub struct Config {
     /// What is expected to stand last before the first request has told it: questions how long a request
     /// would be count it.
     pub block: Option<String>,
+    /// Tells what would stand last now: asked where a request ends with something like it, as behind
+    /// another proxy of the same owner.
+    pub block_now: Option<Arc<dyn Fn() -> Option<String> + Send + Sync>>,
     /// Whether bodies are handed to the judge to be kept.
     pub keep: bool,
     /// Who is told what is changed.
@@ -188,6 +212,7 @@ impl Config {
             upstreams: known
                 .iter()
                 .filter_map(|(name, url)| Upstream::new(name, url).ok())
+                .map(|upstream| Upstream { known: true, ..upstream })
                 .collect(),
             features: Features::ALL,
             limits: Limits::default(),
@@ -198,6 +223,7 @@ impl Config {
             seed,
             authorities: Vec::new(),
             block: None,
+            block_now: None,
             keep: false,
             watch: None,
             meter: Arc::default(),
@@ -220,14 +246,21 @@ impl Config {
         Ok(())
     }
 
-    /// Adds an upstream; one of the same name is replaced.
+    /// Adds an upstream; one of the same name is replaced. With one for everything (`default`) the public
+    /// APIs are no longer known: a path that begins with the name of one is a path of that server.
     pub fn add(&mut self, upstream: Upstream) {
-        self.upstreams.retain(|one| one.name != upstream.name);
+        let everything = upstream.name == DEFAULT;
+        self.upstreams.retain(|one| one.name != upstream.name && !(everything && one.known));
         self.upstreams.push(upstream);
     }
 
-    /// The upstream of a path, and what is left of the path.
-    pub(super) fn route<'p>(&self, path: &'p str) -> Option<(&Upstream, &'p str)> {
+    /// The upstream of a request by its path, and what is left of the path. Where several APIs have that path, whose
+    /// headers it bears: a key goes to nobody else.
+    pub(super) fn route<'p>(
+        &self,
+        path: &'p str,
+        headers: &HeaderMap,
+    ) -> Option<(&Upstream, &'p str)> {
         let named = path.strip_prefix('/').and_then(|rest| {
             let name = rest.split('/').next().unwrap_or_default();
             let upstream = self.upstreams.iter().find(|one| one.name == name)?;
@@ -239,9 +272,11 @@ impl Config {
                 path if path.starts_with("/v1/messages") => "anthropic",
                 path if path.starts_with("/v1beta/") || path.starts_with("/v1alpha/") => "gemini",
                 path if path.starts_with("/api/") => "ollama",
+                _ if headers.contains_key("anthropic-version") => "anthropic",
+                _ if headers.contains_key("x-goog-api-key") => "gemini",
                 _ => "openai",
             };
-            let found = self.upstreams.iter().find(|one| one.name == "default");
+            let found = self.upstreams.iter().find(|one| one.name == DEFAULT);
             let found = found.or_else(|| self.upstreams.iter().find(|one| one.name == guess));
             Some((found?, path))
         })
@@ -267,7 +302,9 @@ mod tests {
     fn paths_lead_to_upstreams() {
         let mut config = Config::new(SessionKey::new([1; 32]), [1; 16]);
         let to = |config: &Config, path: &str| {
-            config.route(path).map(|(one, rest)| (one.name.clone(), rest.to_owned()))
+            config
+                .route(path, &HeaderMap::new())
+                .map(|(one, rest)| (one.name.clone(), rest.to_owned()))
         };
         let found = |name: &str, rest: &str| Some((name.to_owned(), rest.to_owned()));
         assert_eq!(to(&config, "/v1/messages"), found("anthropic", "/v1/messages"));
@@ -275,9 +312,21 @@ mod tests {
         assert_eq!(to(&config, "/v1/models"), found("openai", "/v1/models"));
         assert_eq!(to(&config, "/v1beta/models"), found("gemini", "/v1beta/models"));
         assert_eq!(to(&config, "/api/tags"), found("ollama", "/api/tags"));
+        let mut claude = HeaderMap::new();
+        claude.insert("anthropic-version", "2023-06-01".parse().unwrap());
+        assert_eq!(config.route("/v1/models", &claude).unwrap().0.name, "anthropic");
+        config.add(Upstream::new("gemini", "http://127.0.0.1:2").unwrap());
         config.add(Upstream::new("default", "http://127.0.0.1:1/base/").unwrap());
         assert_eq!(to(&config, "/v1/messages"), found("default", "/v1/messages"));
-        let (upstream, _) = config.route("/x").unwrap();
+        // The keys of that server go to nobody else.
+        for path in ["/openai/deployments/d/chat/completions", "/anthropic/v1/messages", "/ollama"]
+        {
+            assert_eq!(to(&config, path), found("default", path));
+        }
+        assert_eq!(to(&config, "/gemini/v1beta/models"), found("gemini", "/v1beta/models"));
+        config.add(Upstream::new("openai", "http://127.0.0.1:3").unwrap());
+        assert_eq!(to(&config, "/openai/v1/models"), found("openai", "/v1/models"));
+        let (upstream, _) = config.route("/x", &HeaderMap::new()).unwrap();
         assert_eq!(upstream.uri("/x?y=1").unwrap().to_string(), "http://127.0.0.1:1/base/x?y=1");
     }
 
@@ -293,5 +342,7 @@ mod tests {
         ] {
             assert!(Upstream::new(name, url).is_err(), "{name} {url}");
         }
+        let told = Upstream::new("a", "http://user:s3cret@host/p").unwrap_err().to_string();
+        assert!(!told.contains("s3cret") && told.contains("@host/p"), "{told}");
     }
 }

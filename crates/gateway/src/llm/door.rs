@@ -1,5 +1,8 @@
 //! One request from the client to the model, and who may ask.
 
+mod chained;
+mod stored;
+
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -17,8 +20,11 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wardkeep_detect::leak::{OutputGuard, PromptProfile};
+use wardkeep_policy::block::HARDCODED_SECURITY_SUFFIX;
 use wardkeep_policy::wrap::Wrapper;
 
+use self::chained::elevated;
+use self::stored::{is_understood, not_read};
 use super::ask::{Asked, Print, What};
 use super::config::{Config, Limits, Upstream};
 use super::exchange::{self, Passing, Sent};
@@ -30,7 +36,7 @@ use super::reply::{ToolCall, error_body, refusal};
 use super::room::{Held, Room, Unread};
 use super::session::{Found, Sessions};
 use super::upstream::{Body, BoxError, Models, TOKEN, end_to_end, models};
-use super::wire::{Call, Wire};
+use super::wire::{Call, Wire, leads_up};
 
 /// Guards for system prompts that are kept.
 const GUARDS: usize = 64;
@@ -138,12 +144,21 @@ impl Door {
     ) -> Result<Response<Body>, Refused> {
         let (parts, body) = request.into_parts();
         let path = self.admitted(&parts)?;
-        let (upstream, left) = self.config.route(path).ok_or_else(|| {
+        let (upstream, left) = self.config.route(path, &parts.headers).ok_or_else(|| {
             Refused::new(StatusCode::NOT_FOUND, None, "no upstream is known for this path")
         })?;
         let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let way = Way { upstream, rest: format!("{left}{query}") };
-        let call = if parts.method == Method::POST { Call::of(left) } else { Call::Other };
+        if leads_up(left) {
+            let why =
+                "a path that leads up means one thing here and another there: write it plainly";
+            return Err(Refused::new(StatusCode::BAD_REQUEST, None, why));
+        }
+        let call = match parts.method {
+            Method::POST => Call::of(left),
+            Method::GET => Call::of_get(left),
+            _ => Call::Other,
+        };
         if parts.headers.contains_key(header::UPGRADE) || parts.method == Method::CONNECT {
             let why =
                 "upgraded connections cannot be looked into: use HTTP with server-sent events";
@@ -158,12 +173,17 @@ impl Door {
                 let busy = self.busy().await?;
                 self.count(wire, way, parts, body, busy).await
             }
-            Call::Other if self.config.strict && parts.method == Method::POST => {
+            Call::Stored(wire) if self.config.features != super::config::Features::NONE => {
+                let busy = self.busy().await?;
+                let id = Call::stored_id(left);
+                self.stored(wire, &id, way, parts, body, busy).await
+            }
+            _ if self.config.strict && !is_understood(&parts.method, left) => {
                 let why =
                     "this request is not understood, and --strict lets only such through that are";
                 Err(Refused::new(StatusCode::FORBIDDEN, None, why))
             }
-            Call::Other => {
+            _ => {
                 let busy = self.busy().await?;
                 self.config.meter.unread();
                 let body = body.map_err(BoxError::from).boxed_unsync();
@@ -185,6 +205,10 @@ impl Door {
     /// Whether a client may ask at all: its path without the token.
     fn admitted<'p>(&self, parts: &'p Parts) -> Result<&'p str, Refused> {
         let forbidden = |why: &str| Refused::new(StatusCode::FORBIDDEN, None, why);
+        if parts.headers.get_all(header::HOST).iter().count() > 1 {
+            let why = "the Host stands twice: it is not clear which one counts";
+            return Err(Refused::new(StatusCode::BAD_REQUEST, None, why));
+        }
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = parts.uri.authority().map(|authority| authority.as_str()).or(host);
         if !host.is_some_and(|host| self.is_own(host)) {
@@ -257,14 +281,14 @@ impl Door {
         match sent.await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(error)) => Err(failed(format!(
-                "`{}` cannot be reached: {}",
-                way.upstream.name,
+                "{} cannot be reached: {}",
+                way.upstream.shown(),
                 root_cause(&error)
             ))),
             Err(_) => Err(Refused::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 wire,
-                format!("`{}` did not answer in time", way.upstream.name),
+                format!("{} did not answer in time", way.upstream.shown()),
             )),
         }
     }
@@ -330,11 +354,13 @@ impl Door {
         let mut headers = parts.headers.clone();
         let (bytes, _held) = self.body(wire, &mut headers, body).await?;
         let bytes = match Asked::read(wire, &bytes) {
-            Ok(asked) if asked.messages() > 0 && self.config.features.block => {
+            Ok(mut asked) if asked.messages() > 0 && self.config.features.block => {
+                if self.is_own_block(&asked) {
+                    asked.unchain(None);
+                }
                 let known = held(&self.block).clone();
-                let block = known.unwrap_or_else(|| {
-                    wardkeep_policy::block::build_ending_security_block(None, false)
-                });
+                let block = known.unwrap_or_else(|| HARDCODED_SECURITY_SUFFIX.to_owned());
+                let block = elevated(&block);
                 let body = asked.rewritten(None, &HashMap::new(), Some(&block)).body;
                 body.map_or_else(|| bytes.clone(), Bytes::from)
             }
@@ -369,7 +395,10 @@ impl Door {
                 format!("the request cannot be read: {error}"),
             )
         };
-        let asked = Asked::read(wire, &bytes).map_err(unreadable)?;
+        let mut asked = Asked::read(wire, &bytes).map_err(unreadable)?;
+        if self.is_own_block(&asked) {
+            asked.unchain(features.mark.then_some(&self.wrapper));
+        }
         let found = held(&self.sessions).find(&asked);
         let request = request_of(wire, way.upstream, &asked, &found, &bytes);
         // What it becomes is made ready while the judge is asked: most often nothing is replaced, and
@@ -404,9 +433,12 @@ impl Door {
             true => ahead,
             false => asked.rewritten(wrapper, &instead, block),
         };
-        let (marked, withheld) = (rewritten.marked, rewritten.withheld);
+        let (marked, withheld, at) = (rewritten.marked, rewritten.withheld, rewritten.at);
         let sent: Bytes = rewritten.body.map_or_else(|| bytes.clone(), Bytes::from);
-        self.tell(&Seen::Request { request: &request, sent: sent.len(), marked, withheld, block });
+        let (length, withheld) = (sent.len(), withheld.as_slice());
+        let request_told =
+            Seen::Request { request: &request, sent: length, marked, withheld, block, at };
+        self.tell(&request_told);
         let exchange = Exchange {
             number: self.count.fetch_add(1, Ordering::Relaxed),
             session: request.session.clone(),
@@ -418,7 +450,6 @@ impl Door {
         drop(asked);
         headers.remove(header::CONTENT_LENGTH);
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let length = sent.len();
         let kept = self.config.keep && length <= self.config.limits.kept;
         let mut passing = Passing {
             door: Arc::clone(self),
@@ -475,6 +506,11 @@ impl Door {
     /// Remembers what the model said in a session.
     pub(super) fn spoke(&self, session: u64, spoken: &str) {
         held(&self.sessions).spoke(session, spoken);
+    }
+
+    /// Remembers a reply that the provider keeps.
+    pub(super) fn answered_as(&self, session: u64, id: &str) {
+        held(&self.sessions).answered(session, id);
     }
 
     /// Remembers a call that the model made in a session.
@@ -559,7 +595,8 @@ fn request_of(
         upstream: upstream.name.clone(),
         model: asked.model.clone(),
         system: found.system.then(|| asked.system.clone()),
-        fresh: fresh.collect(),
+        // Behind all others, which are known by their numbers.
+        fresh: fresh.chain(not_read(found)).collect(),
         messages: asked.messages.len(),
         size: bytes.len(),
         sha256: Sha256::digest(bytes).into(),

@@ -18,10 +18,12 @@ use wardkeep_detect::leak::OutputGuard;
 
 use super::door::{Busy, Door, Refused, full};
 use super::inflate::Inflate;
+use super::json::Doc;
 use super::judge::{Bodies, Ended, Exchange, Outcome, Seen};
 use super::reply::{Reply, Ruling, Step, ToolCall, Whole, stream_error};
 use super::room::Unread;
 use super::upstream::{Body, BoxError, end_to_end};
+use super::wire::Wire;
 
 /// Parts of a reply that wait for the client.
 const WAITING: usize = 8;
@@ -174,6 +176,13 @@ impl Passing {
         let (mut parts, body) = reply.into_parts();
         end_to_end(&mut parts.headers);
         let status = parts.status.as_u16();
+        if leads_past(&parts.headers) && parts.status.is_redirection() {
+            let why = "the model's server sends the call elsewhere, past this proxy: give that \
+                       address as --upstream";
+            self.done(Some(status), self.tally(), None, Ended::Cut(why.to_owned())).await;
+            let wire = Some(self.exchange.wire);
+            return Err(Refused::new(StatusCode::BAD_GATEWAY, wire, why).told());
+        }
         let error = !parts.status.is_success();
         if error && self.guard.is_none() {
             let (sender, channel) = channel();
@@ -288,6 +297,9 @@ impl Passing {
         let shown: Result<Vec<u8>, String> = read.await;
         let ended = match &shown {
             Ok(bytes) => {
+                if let Some(id) = id_of(self.exchange.wire, bytes, false) {
+                    self.door.answered_as(self.session, &id);
+                }
                 tally.show(bytes);
                 Ended::Done
             }
@@ -319,12 +331,16 @@ struct Streaming {
     /// Whether something came that the client has not seen.
     holds: bool,
     sent: Instant,
+    /// What was sent so far and has not told the id that the provider keeps the reply by.
+    begin: Option<Vec<u8>>,
 }
 
 impl Streaming {
     fn new(passing: Passing, status: u16, inflate: Inflate, sender: Sender) -> Self {
         let (reply, tally) = (passing.new_reply(), passing.tally());
-        Self { passing, status, inflate, sender, reply, tally, holds: false, sent: Instant::now() }
+        let begin = matches!(passing.exchange.wire, Wire::Responses | Wire::Chat).then(Vec::new);
+        let (holds, sent) = (false, Instant::now());
+        Self { passing, status, inflate, sender, reply, tally, holds, sent, begin }
     }
 
     async fn run(mut self, mut body: Incoming) {
@@ -447,14 +463,55 @@ impl Streaming {
         }
     }
 
+    /// Remembers the id of the reply before the client can name it.
+    fn look_for_id(&mut self, bytes: &[u8]) {
+        let wire = self.passing.exchange.wire;
+        let Some(begin) = &mut self.begin else { return };
+        begin.extend_from_slice(bytes);
+        while let Some(end) = begin.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = begin.drain(..=end).collect();
+            let Some(data) = line.strip_prefix(b"data:") else { continue };
+            if let Some(id) = id_of(wire, data, true) {
+                self.passing.door.answered_as(self.passing.session, &id);
+                self.begin = None;
+                return;
+            }
+        }
+        // Who cannot be known again is one of whom nothing is known.
+        if begin.len() > self.passing.door.limits().event {
+            self.begin = None;
+        }
+    }
+
     async fn send(&mut self, bytes: Vec<u8>) -> Result<(), Ended> {
         if bytes.is_empty() {
             return Ok(());
         }
         self.tally.show(&bytes);
+        self.look_for_id(&bytes);
         (self.sent, self.holds) = (Instant::now(), false);
         self.sender.send(Ok(bytes.into())).await.map_err(|_| Ended::Gone)
     }
+}
+
+/// Whether a client that goes where it is sent goes past this proxy.
+fn leads_past(headers: &HeaderMap) -> bool {
+    headers.get_all(header::LOCATION).iter().any(|place| {
+        let place = place.as_bytes().trim_ascii();
+        !place.starts_with(b"/") || place.starts_with(b"//") || place.starts_with(b"/\\")
+    })
+}
+
+/// The id by which the provider keeps a reply, where it may keep it; in an event of a stream, or alone.
+fn id_of(wire: Wire, bytes: &[u8], event: bool) -> Option<String> {
+    let names: &[&str] = match wire {
+        Wire::Responses if event => &["response", "id"],
+        Wire::Responses | Wire::Chat => &["id"],
+        Wire::Anthropic | Wire::Gemini | Wire::Ollama => return None,
+    };
+    let doc = Doc::parse(bytes).ok()?;
+    let at = doc.path(Doc::ROOT, names).ok().flatten()?;
+    doc.text(at).filter(|id| !id.is_empty()).map(std::borrow::Cow::into_owned)
 }
 
 enum Kind {

@@ -106,6 +106,17 @@ impl<'t> Doc<'t> {
         }
     }
 
+    /// Where the key of a member stands, quotes included.
+    pub(crate) fn key_span(&self, at: At) -> Range<usize> {
+        let (start, end) = self.nodes[at.0].key;
+        start as usize..end as usize
+    }
+
+    /// Whether the string that ends here is a key.
+    pub(crate) fn is_key(&self, end: usize) -> bool {
+        self.text[end..].trim_start().starts_with(':')
+    }
+
     /// Where a member begins: at its key.
     pub(crate) fn member_span(&self, at: At) -> Range<usize> {
         let node = self.nodes[at.0];
@@ -433,6 +444,16 @@ impl Edits {
             (None, None) => doc.member_span(member),
         };
         self.replace(place, "");
+    }
+
+    /// Where the change that was made last begins in the text with all changes.
+    pub(crate) fn last_at(&self) -> Option<usize> {
+        let (last, others) = self.0.split_last()?;
+        let before = others.iter().filter(|(place, _)| place.start <= last.0.start);
+        let (grown, shrunk) = before.fold((0, 0), |(grown, shrunk), (place, with)| {
+            (grown + with.len(), shrunk + place.len())
+        });
+        Some((last.0.start + grown).saturating_sub(shrunk))
     }
 
     /// The text with all changes.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::ask::Withheld;
 use super::reply::{Report, Ruling, ToolCall};
 use super::wire::Wire;
 
@@ -190,9 +191,12 @@ pub enum Seen<'a> {
         /// Texts of tool results that were marked.
         marked: usize,
         /// Pieces that were replaced.
-        withheld: usize,
+        withheld: &'a [Withheld],
         /// What stands last.
         block: Option<&'a str>,
+        /// Where it was put, from the first byte of what goes out; nothing where a proxy before this
+        /// one has put it there.
+        at: Option<usize>,
     },
     /// A request was denied.
     Denied {

@@ -59,7 +59,7 @@ impl Meter {
         self.count(|traffic| match seen {
             Seen::Request { withheld, .. } => {
                 traffic.requests += 1;
-                traffic.withheld += *withheld as u64;
+                traffic.withheld += withheld.len() as u64;
             }
             Seen::Denied { .. } => {
                 traffic.requests += 1;

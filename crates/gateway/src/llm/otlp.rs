@@ -54,7 +54,8 @@ impl Otlp {
     /// # Errors
     /// When the URL cannot be used or no thread can be started.
     pub fn start(url: &str, seed: [u8; 16], config: &Config) -> io::Result<Self> {
-        let collector = Upstream::new("otlp", url).map_err(io::Error::other)?;
+        let bad = "it is no address of a collector by http or https, without a user or password";
+        let collector = Upstream::new("otlp", url).map_err(|_| io::Error::other(bad))?;
         let uri = collector.uri("/v1/traces").ok_or_else(|| io::Error::other("bad URL"))?;
         let mut config = config.clone();
         config.add(collector);

@@ -1,8 +1,8 @@
 //! Which conversation a request belongs to, told by what it repeats.
 //!
 //! A request goes on with a session if it repeats all that the session has said and adds to it, if it
-//! shows tool calls that only that session knows, or if the client itself calls both by one name.
-//! Otherwise it begins a new one, which is then told everything that the request holds: so nothing
+//! names a response of that session that the provider keeps, if it shows tool calls or answers to them
+//! that only that session knows, or if the client itself calls both by one name. Otherwise it begins a new one, which is then told everything that the request holds: so nothing
 //! that is in a model's context is unknown to its session, and nothing is in it that is not.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -75,6 +75,8 @@ pub(crate) struct Found {
     pub(crate) new: bool,
     /// The session that it goes on from under another history, as after compaction.
     pub(crate) parent: Option<String>,
+    /// Whether it goes on from something that the provider keeps and this proxy has not seen.
+    pub(crate) unread: bool,
     /// Whether the system prompt is another than in the session's last request.
     pub(crate) system: bool,
     /// Knows the system prompt.
@@ -98,6 +100,7 @@ impl Found {
             name: self.name.clone(),
             new: self.new,
             parent: self.parent.clone(),
+            unread: self.unread,
             system: self.system,
             prompt: self.prompt,
             unseen,
@@ -125,10 +128,18 @@ impl Sessions {
     /// Finds or makes the session of a request.
     pub(crate) fn find(&mut self, asked: &Asked<'_>) -> Found {
         self.clock += 1;
-        let prefixes = asked.prefixes();
+        // What goes on from something that is not in it has no beginning to be known by.
+        let prefixes = if asked.kept.is_empty() { asked.prefixes() } else { Vec::new() };
         let hint = asked.hint.as_ref().filter(|hint| is_of_one_session(hint));
         let hint = hint.map(|hint| print(hint.as_bytes()));
-        let (goes_on, parent) = self.goes_on(asked, &prefixes, hint);
+        let kept: Vec<Print> = asked.kept.iter().map(|id| print_of_kept(id)).collect();
+        let from = kept.iter().find_map(|id| self.by_call.get(id).copied());
+        let from = from.filter(|key| self.all.contains_key(key));
+        let unread = !kept.is_empty() && from.is_none();
+        let (goes_on, parent) = match from {
+            Some(key) => (Some(key), None),
+            None => self.goes_on(asked, &prefixes, hint),
+        };
         let new = goes_on.is_none();
         let key = goes_on.unwrap_or_else(|| self.make());
         let system = print(asked.system.as_bytes());
@@ -165,12 +176,14 @@ impl Sessions {
             name: session.name.clone(),
             new,
             parent,
+            unread,
             system: changed,
             prompt: system,
             unseen,
             instead: session.instead.clone(),
         };
         self.note(key, asked, prefixes, hint);
+        kept.into_iter().for_each(|id| self.tie(key, id));
         self.was_given(key, given);
         self.forget();
         found
@@ -268,10 +281,47 @@ impl Sessions {
 
     /// Remembers a call that the model made in a session, before a client can repeat it.
     pub(crate) fn called(&mut self, key: u64, id: &str) {
+        if let Some(call) = print_of_call(id) {
+            self.tie(key, call);
+        }
+    }
+
+    /// Remembers a response of a session that the provider keeps.
+    pub(crate) fn answered(&mut self, key: u64, id: &str) {
+        self.tie(key, print_of_kept(id));
+    }
+
+    /// The session of a response that the provider keeps; a new one where nobody knows it.
+    pub(crate) fn of_answer(&mut self, id: &str) -> Found {
+        self.clock += 1;
+        let known = self.by_call.get(&print_of_kept(id)).copied();
+        let known = known.filter(|key| self.all.contains_key(key));
+        let key = known.unwrap_or_else(|| self.make());
+        let used = self.clock;
+        let session = self.all.entry(key).or_default();
+        session.used = used;
+        let found = Found {
+            key,
+            name: session.name.clone(),
+            new: known.is_none(),
+            parent: None,
+            unread: known.is_none(),
+            system: false,
+            prompt: session.system.unwrap_or_default(),
+            unseen: Vec::new(),
+            instead: HashMap::new(),
+        };
+        self.answered(key, id);
+        self.forget();
+        found
+    }
+
+    /// Knows a session by something that only it has. The newest counts; what is too much is forgotten,
+    /// and then not known.
+    fn tie(&mut self, key: u64, tie: Print) {
         let Some(session) = self.all.get_mut(&key) else { return };
-        let Some(call) = print_of_call(id) else { return };
-        if session.calls.len() < SEEN && session.calls.insert(call) {
-            self.by_call.insert(call, key);
+        if session.calls.len() < SEEN && session.calls.insert(tie) {
+            self.by_call.insert(tie, key);
         }
     }
 
@@ -287,7 +337,7 @@ impl Sessions {
 
     fn note(&mut self, key: u64, asked: &Asked<'_>, prefixes: Vec<Print>, hint: Option<Print>) {
         let Some(session) = self.all.get_mut(&key) else { return };
-        session.head = prefixes.last().copied();
+        session.head = prefixes.last().copied().or(session.head);
         let from = prefixes.len().saturating_sub(PREFIXES);
         for prefix in &prefixes[from..] {
             // Who shares a beginning with another is found by what comes after.
@@ -301,15 +351,11 @@ impl Sessions {
                 self.by_prefix.remove(&old);
             }
         }
-        for call in calls(asked) {
-            if session.calls.len() < SEEN && session.calls.insert(call) {
-                self.by_call.insert(call, key);
-            }
-        }
         if let Some(hint) = hint {
             session.hint = Some(hint);
             self.by_hint.insert(hint, key);
         }
+        calls(asked).for_each(|call| self.tie(key, call));
     }
 
     /// Notes that pieces were judged, and what stands in their place.
@@ -378,6 +424,8 @@ fn calls<'a>(asked: &'a Asked<'_>) -> impl Iterator<Item = Print> + 'a {
     asked.messages.iter().flat_map(|said| &said.pieces).filter_map(|piece| match &piece.what {
         // Some wires have no ids but names, which every session knows.
         What::Call { id } if *id != piece.text => print_of_call(id),
+        // Where the provider keeps the history, only the answer is there.
+        What::Result { id, tool, .. } if tool.as_ref() != Some(id) => print_of_call(id),
         _ => None,
     })
 }
@@ -386,6 +434,11 @@ fn calls<'a>(asked: &'a Asked<'_>) -> impl Iterator<Item = Print> + 'a {
 fn print_of_call(id: &str) -> Option<Print> {
     let id: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
     (id.len() >= CALL).then(|| print(id.as_bytes()))
+}
+
+/// What knows a response again that the provider keeps, or a conversation.
+fn print_of_kept(id: &str) -> Print {
+    print(format!("kept {id}").as_bytes())
 }
 
 /// The lines of a text that are long enough to know them again.
@@ -596,6 +649,46 @@ mod tests {
         let one = find(&mut sessions, &format!("{HELLO},{call},{result}"));
         let rest = find(&mut sessions, &format!("{MORE},{call},{result}"));
         assert_eq!((rest.new, rest.name), (false, one.name));
+    }
+
+    #[test]
+    fn what_the_provider_keeps_ties_a_request_to_its_session() {
+        let ask = |sessions: &mut Sessions, more: &str, input: &str| {
+            let body = format!(r#"{{"model":"m"{more},"input":[{input}]}}"#);
+            let found = sessions.find(&Asked::read(Wire::Responses, body.as_bytes()).unwrap());
+            sessions.judged(&found, &HashMap::new());
+            found
+        };
+        let after = |id: &str| format!(r#","previous_response_id":"{id}""#);
+        let said = |text: &str| format!(r#"{{"type":"message","role":"user","content":"{text}"}}"#);
+        let gave = |id: &str, text: &str| {
+            format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"{text}"}}"#)
+        };
+        let mut sessions = Sessions::new([1; 16]);
+        let one = ask(&mut sessions, "", &said("hello"));
+        assert!(!one.unread);
+        sessions.answered(one.key(), "resp_1");
+        let two = ask(&mut sessions, &after("resp_1"), &said("more"));
+        assert_eq!((two.new, &two.name, two.unread), (false, &one.name, false));
+        // By the call that is answered, where the response is not known; what was kept is unread then.
+        sessions.called(two.key(), "call_0123456789");
+        let three = ask(&mut sessions, &after("resp_x"), &gave("call_0123456789", "so"));
+        assert_eq!((three.new, &three.name, three.unread), (false, &one.name, true));
+        // Neither known: a session of its own, of which something is not known.
+        let four = ask(&mut sessions, &after("resp_y"), &gave("call_9876543210", "so"));
+        assert!(four.new && four.unread);
+        let again = ask(&mut sessions, &after("resp_y"), &said("and"));
+        assert_eq!((again.name, again.unread), (four.name, false));
+        let stored = sessions.of_answer("resp_1");
+        assert_eq!((&stored.name, stored.unread), (&one.name, false));
+        assert!(sessions.of_answer("resp_z").unread);
+        let conversation = r#","conversation":{"id":"conv_1"}"#;
+        let five = ask(&mut sessions, conversation, &said("hello"));
+        assert_eq!(ask(&mut sessions, conversation, &said("go on")).name, five.name);
+        for number in 0..2 * SEEN {
+            sessions.answered(one.key(), &format!("resp_{number}"));
+        }
+        assert!(sessions.all[&one.key()].calls.len() <= SEEN);
     }
 
     #[test]

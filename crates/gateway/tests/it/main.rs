@@ -21,6 +21,8 @@ mod many;
 #[cfg(test)]
 mod models;
 #[cfg(test)]
+mod models_asked;
+#[cfg(test)]
 mod models_hostile;
 #[cfg(test)]
 #[cfg(feature = "monitor")]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wardkeep_evidence::time::Timestamp;
-use wardkeep_gateway::llm::{Ended, Exchange, Otlp, Outcome, Ruling, Seen, Watch};
+use wardkeep_gateway::llm::{Ended, Exchange, Otlp, Outcome, Ruling, Seen, Watch, Withheld};
 use wardkeep_monitor::journal::Clock;
 
 use crate::ui::{Remarks, harmless};
@@ -89,17 +89,25 @@ impl Watch for Inspect {
 /// What is told of what went through: what is refused or withheld; with `all`, everything.
 pub(in crate::commands) fn told(seen: &Seen<'_>, all: bool) -> Vec<String> {
     match seen {
-        Seen::Request { request, sent, marked, withheld, block } if all => {
-            let block = block.map_or(0, str::len);
-            vec![format!(
-                "{} {} {}: {} messages, {} bytes in, {sent} out; added a block of {block} bytes, \
-                 marked {marked} results, withheld {withheld}",
+        Seen::Request { request, sent, marked, withheld, block, at } if all => {
+            let length = block.map_or(0, str::len);
+            let block = match at {
+                Some(at) => format!("added a block of {length} bytes at byte {at}"),
+                None if length > 0 => format!("the block of {length} bytes was there"),
+                None => "added no block".to_owned(),
+            };
+            let line = format!(
+                "{} {} {}: {} messages, {} bytes in, {sent} out; {block}, marked {marked} results, \
+                 withheld {}",
                 request.session,
                 request.wire,
                 request.model.as_deref().unwrap_or("-"),
                 request.messages,
                 request.size,
-            )]
+                withheld.len(),
+            );
+            let each = withheld.iter().map(|one| told_of_withheld(&request.session, one));
+            std::iter::once(line).chain(each).collect()
         }
         Seen::Denied { request, denial } => {
             vec![format!("{} refused a request: {denial}", request.session)]
@@ -113,6 +121,15 @@ pub(in crate::commands) fn told(seen: &Seen<'_>, all: bool) -> Vec<String> {
         Seen::Reply { exchange, outcome } => told_of_reply(exchange, outcome, all),
         _ => Vec::new(),
     }
+}
+
+fn told_of_withheld(session: &str, withheld: &Withheld) -> String {
+    let Withheld { tool, bytes, excerpt, instead } = withheld;
+    let whose = match tool {
+        Some(tool) => format!("what {tool} gave"),
+        None => "what the user said".to_owned(),
+    };
+    format!("{session} withheld {whose}: {bytes} bytes, `{excerpt}`; instead: {instead}")
 }
 
 fn told_of_reply(exchange: &Exchange, outcome: &Outcome, all: bool) -> Vec<String> {

@@ -2,7 +2,7 @@
 //! result; it bears no cache mark, so what the client caches ends before it.
 
 use super::super::json::{At, BadJson, Doc, Edits, Kind, quoted};
-use super::{Found, Mark, Role, Said, What, flag, other, piece, texts};
+use super::{Found, Mark, Piece, Role, Said, What, flag, given, other, piece, sealed, texts};
 
 pub(super) fn read<'t>(doc: &Doc<'t>) -> Result<Found<'t>, BadJson> {
     let mut system = Vec::new();
@@ -24,7 +24,8 @@ pub(super) fn read<'t>(doc: &Doc<'t>) -> Result<Found<'t>, BadJson> {
         Some(at) => doc.text(at),
         None => None,
     };
-    Ok(Found { system, messages, hint, stream: flag(doc, "stream")? == Some(true) })
+    let (kept, stream) = (Vec::new(), flag(doc, "stream")? == Some(true));
+    Ok(Found { system, messages, hint, kept, stream })
 }
 
 fn role(doc: &Doc<'_>, message: At) -> Result<Role, BadJson> {
@@ -54,41 +55,30 @@ fn said<'t>(doc: &Doc<'t>, message: At) -> Result<Said<'t>, BadJson> {
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                 let id = doc.string(block, "id")?.unwrap_or_default();
                 let text = doc.string(block, "name")?.unwrap_or_default();
-                pieces.push(super::Piece { what: What::Call { id }, text, place: None });
+                pieces.push(Piece { what: What::Call { id }, text, place: None });
             }
             kind if kind.ends_with("tool_result") => {
                 let id = doc.string(block, "tool_use_id")?.unwrap_or_default();
-                // What the provider's own tools gave is the provider's to check.
-                let mark = if kind == "tool_result" { Mark::Wrapped } else { Mark::Kept };
-                let what = What::Result { id: id.clone(), tool: None, mark };
-                let before = pieces.len();
-                if let Some(content) = doc.get(block, "content")? {
-                    texts(doc, content, &what, &mut pieces)?;
-                }
-                if pieces.len() == before {
-                    let what = What::Result { id, tool: None, mark: Mark::Kept };
-                    pieces.push(super::Piece { what, text: "".into(), place: None });
+                let content = doc.get(block, "content")?;
+                match kind {
+                    "tool_result" => given(doc, content, (id, None, Mark::Wrapped), &mut pieces),
+                    "mcp_tool_result" => given(doc, content, (id, None, Mark::Kept), &mut pieces),
+                    // What the provider's own tools gave is the provider's to check, byte for byte.
+                    _ => sealed(doc, content, (id, None), &mut pieces),
                 }
             }
-            "document" | "search_result" => texts_inside(doc, block, &mut pieces)?,
+            "image" | "container_upload" | "thinking" | "redacted_thinking" => {
+                pieces.push(other());
+            }
+            // Documents, results of a search, and whatever there will be: nobody says them.
+            _ if role != Role::Assistant => {
+                let tool = Some(kind.to_owned().into());
+                given(doc, Some(block), ("".into(), tool, Mark::Neutral), &mut pieces);
+            }
             _ => pieces.push(other()),
         }
     }
     Ok(Said { role, pieces })
-}
-
-fn texts_inside<'t>(
-    doc: &Doc<'t>,
-    block: At,
-    pieces: &mut Vec<super::Piece<'t>>,
-) -> Result<(), BadJson> {
-    let source = doc.get(block, "source")?.unwrap_or(block);
-    let plain = doc.string(source, "type")?.as_deref() == Some("text");
-    match doc.get(source, "data")?.filter(|_| plain).and_then(|at| piece(doc, at, What::Text)) {
-        Some(text) => pieces.push(text),
-        None => pieces.push(other()),
-    }
-    Ok(())
 }
 
 pub(super) fn place(doc: &Doc<'_>, block: &str, edits: &mut Edits) {
@@ -179,11 +169,13 @@ fn is_user(doc: &Doc<'_>, message: At) -> bool {
     doc.string(message, "role").ok().flatten().as_deref() == Some("user")
 }
 
+/// Whether a turn of the model was interrupted by a tool of the provider's own.
 fn is_paused(doc: &Doc<'_>, message: At) -> bool {
+    let role = doc.string(message, "role").ok().flatten();
     let Ok(Some(content)) = doc.get(message, "content") else { return false };
     let last = doc.items(content).last();
     let kind = last.and_then(|block| doc.string(block, "type").ok().flatten());
-    !is_user(doc, message)
+    role.as_deref() == Some("assistant")
         && kind.is_some_and(|kind| {
             kind == "server_tool_use" || kind == "mcp_tool_use" || kind.ends_with("_tool_result")
         })

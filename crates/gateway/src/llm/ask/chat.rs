@@ -2,7 +2,7 @@
 //! not taken by all compatible servers.
 
 use super::super::json::{At, BadJson, Doc, Edits, Kind, quoted};
-use super::{Found, Mark, Piece, Role, Said, What, flag, texts};
+use super::{Found, Mark, Piece, Role, Said, What, flag, given, texts, unread};
 
 pub(super) fn read<'t>(doc: &Doc<'t>) -> Result<Found<'t>, BadJson> {
     let (mut system, mut messages) = (Vec::new(), Vec::new());
@@ -19,7 +19,8 @@ pub(super) fn read<'t>(doc: &Doc<'t>) -> Result<Found<'t>, BadJson> {
     for name in ["prompt_cache_key", "session_id"] {
         hint = hint.or(doc.string(Doc::ROOT, name)?);
     }
-    Ok(Found { system, messages, hint, stream: flag(doc, "stream")? == Some(true) })
+    let (kept, stream) = (Vec::new(), flag(doc, "stream")? == Some(true));
+    Ok(Found { system, messages, hint, kept, stream })
 }
 
 pub(super) fn said<'t>(doc: &Doc<'t>, message: At) -> Result<Said<'t>, BadJson> {
@@ -40,8 +41,17 @@ pub(super) fn said<'t>(doc: &Doc<'t>, message: At) -> Result<Said<'t>, BadJson> 
         _ => (Role::User, What::Text),
     };
     let mut pieces = Vec::new();
-    if let Some(content) = doc.get(message, "content")? {
-        texts(doc, content, &what, &mut pieces)?;
+    let content = doc.get(message, "content")?;
+    match (what, content) {
+        (What::Result { id, tool, mark }, content) => {
+            given(doc, content, (id.clone(), tool.clone(), mark), &mut pieces);
+            let images = doc.get(message, "images")?;
+            if images.is_some_and(|images| doc.items(images).next().is_some()) {
+                pieces.push(unread(id, tool));
+            }
+        }
+        (what, Some(content)) => texts(doc, content, &what, &mut pieces)?,
+        (_, None) => {}
     }
     if let Some(calls) = doc.get(message, "tool_calls")? {
         for call in doc.items(calls) {

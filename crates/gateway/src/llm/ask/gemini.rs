@@ -2,7 +2,7 @@
 //! every function response.
 
 use super::super::json::{At, BadJson, Doc, Edits, Kind, quoted};
-use super::{Found, Mark, Piece, Role, Said, What, other, piece};
+use super::{Found, Mark, Piece, Role, Said, What, given, other, piece, sealed};
 
 /// Texts of one function response that are put into tags.
 const WRAPPED: usize = 64;
@@ -22,7 +22,7 @@ pub(super) fn read<'t>(doc: &Doc<'t>) -> Result<Found<'t>, BadJson> {
         }
     }
     // Whether it is a stream stands in the path.
-    Ok(Found { system, messages, hint: None, stream: false })
+    Ok(Found { system, messages, hint: None, kept: Vec::new(), stream: false })
 }
 
 /// A member that may be spelled in two ways, but not in both at once.
@@ -47,17 +47,19 @@ fn said<'t>(doc: &Doc<'t>, content: At) -> Result<Said<'t>, BadJson> {
             let id = doc.string(call, "id")?.or(doc.string(call, "name")?).unwrap_or_default();
             let text = doc.string(call, "name")?.unwrap_or_default();
             pieces.push(Piece { what: What::Call { id }, text, place: None });
-        } else if let Some(given) = either(doc, part, "functionResponse", "function_response")? {
-            let tool = doc.string(given, "name")?;
-            let id = doc.string(given, "id")?.or_else(|| tool.clone()).unwrap_or_default();
+        } else if let Some(answer) = either(doc, part, "functionResponse", "function_response")? {
+            let tool = doc.string(answer, "name")?;
+            let id = doc.string(answer, "id")?.or_else(|| tool.clone()).unwrap_or_default();
             let before = pieces.len();
-            if let Some(response) = doc.get(given, "response")? {
-                let what = What::Result { id: id.clone(), tool: tool.clone(), mark: Mark::Neutral };
-                leaves(doc, response, &what, &mut pieces);
+            // Its id and its name are no words of the tool.
+            for inner in ["response", "parts"] {
+                if let Some(said) = doc.get(answer, inner)? {
+                    given(doc, Some(said), (id.clone(), tool.clone(), Mark::Neutral), &mut pieces);
+                }
             }
             for piece in pieces[before..]
                 .iter_mut()
-                .filter(|piece| piece.text.contains([' ', '\n']))
+                .filter(|piece| piece.is_value(doc) && piece.text.contains([' ', '\n']))
                 .take(WRAPPED)
             {
                 if let What::Result { mark, .. } = &mut piece.what {
@@ -65,9 +67,11 @@ fn said<'t>(doc: &Doc<'t>, content: At) -> Result<Said<'t>, BadJson> {
                 }
             }
             if pieces.len() == before {
-                let what = What::Result { id, tool, mark: Mark::Kept };
-                pieces.push(Piece { what, text: "".into(), place: None });
+                given(doc, None, (id, tool, Mark::Kept), &mut pieces);
             }
+        } else if let Some(ran) = either(doc, part, "codeExecutionResult", "code_execution_result")?
+        {
+            sealed(doc, Some(ran), ("".into(), Some("code_execution".into())), &mut pieces);
         } else if let Some(text) = doc.get(part, "text")? {
             let thought = doc.get(part, "thought")?.is_some_and(|at| doc.raw(at) == "true");
             let what = if thought { What::Other } else { What::Text };
@@ -77,19 +81,6 @@ fn said<'t>(doc: &Doc<'t>, content: At) -> Result<Said<'t>, BadJson> {
         }
     }
     Ok(Said { role, pieces })
-}
-
-/// All strings in a value, however deep.
-fn leaves<'t>(doc: &Doc<'t>, at: At, what: &What<'t>, pieces: &mut Vec<Piece<'t>>) {
-    match doc.kind(at) {
-        Kind::String => pieces.extend(piece(doc, at, what.clone())),
-        Kind::Array | Kind::Object => {
-            for inner in doc.inside(at) {
-                leaves(doc, inner, what, pieces);
-            }
-        }
-        _ => {}
-    }
 }
 
 pub(super) fn place(doc: &Doc<'_>, block: &str, edits: &mut Edits) {

@@ -1,7 +1,7 @@
 //! OpenAI's Responses. The block is a last item of the developer.
 
 use super::super::json::{At, BadJson, Doc, Edits, Kind, quoted};
-use super::{Found, Mark, Piece, Role, Said, What, flag, other, texts};
+use super::{Found, Mark, Piece, Role, Said, What, flag, given, other, sealed, texts};
 
 pub(super) fn read<'t>(doc: &Doc<'t>) -> Result<Found<'t>, BadJson> {
     let (mut system, mut messages) = (Vec::new(), Vec::new());
@@ -21,7 +21,12 @@ pub(super) fn read<'t>(doc: &Doc<'t>) -> Result<Found<'t>, BadJson> {
         }
     }
     let hint = doc.string(Doc::ROOT, "prompt_cache_key")?;
-    Ok(Found { system, messages, hint, stream: flag(doc, "stream")? == Some(true) })
+    let mut kept = Vec::new();
+    kept.extend(doc.string(Doc::ROOT, "previous_response_id")?);
+    if let Some(conversation) = doc.get(Doc::ROOT, "conversation")? {
+        kept.extend(doc.text(conversation).or(doc.string(conversation, "id")?));
+    }
+    Ok(Found { system, messages, hint, kept, stream: flag(doc, "stream")? == Some(true) })
 }
 
 fn said<'t>(doc: &Doc<'t>, item: At) -> Result<Said<'t>, BadJson> {
@@ -46,25 +51,35 @@ fn said<'t>(doc: &Doc<'t>, item: At) -> Result<Said<'t>, BadJson> {
             // These have a form that is checked.
             _ => Mark::Kept,
         };
-        let what = What::Result { id, tool: None, mark };
-        if kind == "shell_call_output" {
-            for part in doc.items(output) {
-                for name in ["stdout", "stderr"] {
-                    let text = doc.get(part, name)?;
-                    pieces.extend(text.and_then(|at| super::piece(doc, at, what.clone())));
-                }
-            }
-        } else {
-            texts(doc, output, &what, &mut pieces)?;
-        }
+        given(doc, Some(output), (id, None, mark), &mut pieces);
         return Ok(Said { role: Role::User, pieces });
     }
     if kind.ends_with("_call") {
         let text = doc.string(item, "name")?.unwrap_or_else(|| kind.to_owned().into());
-        pieces.push(Piece { what: What::Call { id }, text, place: None });
+        pieces.push(Piece { what: What::Call { id: id.clone() }, text, place: None });
+        // What a tool of the provider's own found stands in its call.
+        for name in ["results", "outputs"] {
+            if let Some(found) = doc.get(item, name)?.filter(|at| doc.kind(*at) != Kind::Null) {
+                sealed(doc, Some(found), (id.clone(), None), &mut pieces);
+            }
+        }
         return Ok(Said { role: Role::Assistant, pieces });
     }
-    pieces.push(other());
+    match kind {
+        // The model's own, and what only its maker can read.
+        "reasoning"
+        | "compaction"
+        | "item_reference"
+        | "mcp_approval_request"
+        | "mcp_approval_response" => pieces.push(other()),
+        "mcp_list_tools" => {
+            sealed(doc, doc.get(item, "tools")?, (id, Some(kind.to_owned().into())), &mut pieces);
+        }
+        _ => {
+            let tool = Some(kind.to_owned().into());
+            given(doc, Some(item), (id, tool, Mark::Kept), &mut pieces);
+        }
+    }
     Ok(Said { role: Role::Assistant, pieces })
 }
 
