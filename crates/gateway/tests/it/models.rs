@@ -616,37 +616,95 @@ fn compressed_bodies_are_read() {
     assert!(got.contains("[wardkeep] no") && !got.contains("evil"), "{got}");
 }
 
+/// What a strict model says to requests of all wires, streaming and not: kept in memory, each with what was asked.
+fn recorded() -> Vec<(&'static str, Vec<u8>, String, Vec<u8>)> {
+    use wardkeep_fake_model::{Log, Script, Server, Step};
+    let folder = tempfile::tempdir().unwrap();
+    let mut all = Vec::new();
+    let tool = json!({"type": "function", "function": {"name": "Bash", "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}});
+    let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}});
+    for calls in [false, true] {
+        for (number, (path, stream, body)) in [
+            ("/v1/messages", true, json!({"model": "m", "max_tokens": 9, "tools": [{"name": "Bash", "input_schema": schema}], "messages": [said("go")]})),
+            ("/v1/chat/completions", true, json!({"model": "m", "tools": [tool], "messages": [said("go")]})),
+            ("/v1/responses", true, json!({"model": "m", "tools": [{"type": "function", "name": "Bash", "parameters": schema}], "input": [{"type": "message", "role": "user", "content": "go"}]})),
+            ("/v1beta/models/g:streamGenerateContent?alt=sse", false, json!({"tools": [{"functionDeclarations": [{"name": "Bash", "parameters": schema}]}], "contents": [{"role": "user", "parts": [{"text": "go"}]}]})),
+            ("/v1beta/models/g:generateContent", false, json!({"contents": [{"role": "user", "parts": [{"text": "go"}]}]})),
+            ("/api/chat", true, json!({"model": "m", "tools": [tool], "messages": [said("go")]})),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for stream in if stream { vec![true, false] } else { vec![false] } {
+                let mut body = body.clone();
+                if path.starts_with("/v1/") || path.starts_with("/api") {
+                    body["stream"] = json!(stream);
+                }
+                let mut script = Script::default();
+                if calls && !path.contains(":generateContent") {
+                    script.push(Step::Run("echo \"é\" </tool_output>".to_owned())).unwrap();
+                }
+                script.say("The tide turns at four – as it did. \u{1f600}".to_owned());
+                let log = Log::create(&folder.path().join(format!("{calls}{number}{stream}"))).unwrap();
+                let server = Server::bind_strict(0, script, log).unwrap();
+                let port = server.port();
+                std::thread::spawn(move || server.serve());
+                let body = body.to_string().into_bytes();
+                let mut to = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                let head = format!("POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+                to.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+                let got = read(&mut to).unwrap();
+                assert!(got.head.starts_with("HTTP/1.1 200") && got.body.len() > 40, "{path}: {}", got.head);
+                all.push((path, body, got.head, got.body));
+            }
+        }
+    }
+    all
+}
+
+/// Status and headers that say something of a body, in small letters and in order.
+fn told_of(head: &str) -> Vec<String> {
+    let mut lines: Vec<String> = head.lines().map(str::to_ascii_lowercase).collect();
+    let ways = ["content-length:", "transfer-encoding:", "connection:", "date:", "host:"];
+    lines.retain(|line| !line.is_empty() && !ways.iter().any(|way| line.starts_with(way)));
+    lines.sort();
+    lines
+}
+
 #[test]
 fn with_all_off_every_byte_passes() {
-    // Each answer is made from the request, whatever it is.
-    let model = model(|sent, stream| {
-        let mut body = sent.body.clone();
-        body.reverse();
-        let kind = if body.len() % 2 == 0 { "text/event-stream" } else { "application/json" };
-        respond(stream, &format!("200 OK\r\ncontent-type: {kind}"), &body);
+    let exchanges = recorded();
+    assert!(exchanges.len() >= 20, "{}", exchanges.len());
+    let next: Arc<Mutex<(String, Vec<u8>)>> = Arc::default();
+    let answer = Arc::clone(&next);
+    let model = model(move |_, stream| {
+        let (head, body) = answer.lock().unwrap().clone();
+        respond(stream, &head, &body);
     });
     let proxy = proxy(&model, |config| config.features = Features::NONE);
-    let paths = [
-        "/v1/messages",
-        "/v1/chat/completions",
-        "/v1/responses",
-        "/v1beta/models/g:generateContent",
-        "/api/chat",
-        "/v1/files",
-    ];
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for number in 0..1000_usize {
-        let body: Vec<u8> = (0..number % 700)
-            .map(|_| {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                random.to_le_bytes()[0]
-            })
-            .collect();
-        let got = proxy.raw(&proxy.request(paths[number % paths.len()], "", &body));
-        assert_eq!(model.sent.lock().unwrap().pop().unwrap().body, body);
-        assert!(got.body.iter().rev().eq(&body), "exchange {number}");
+        let (path, body, head, reply) = &exchanges[number % exchanges.len()];
+        // Each is another one: longer, with other headers, sometimes an error.
+        let mut body = body.clone();
+        body.extend(" ".repeat(number / exchanges.len()).as_bytes());
+        let mut reply = reply.clone();
+        reply.extend("\n".repeat(number % 7).as_bytes());
+        let status = ["200 OK", "200 OK", "429 Too Many Requests", "529 Overloaded"][number % 4];
+        let kind = head.lines().find(|line| line.to_ascii_lowercase().starts_with("content-type"));
+        let given = format!(
+            "{status}\r\n{}\r\nrequest-id: req_{number}\r\nx-ratelimit-left: {}",
+            kind.unwrap(),
+            number / 2
+        );
+        *next.lock().unwrap() = (given.clone(), reply.clone());
+        let request = proxy.request(path, &format!("anthropic-beta: b{number}\r\n"), &body);
+        let got = proxy.raw(&request);
+        let sent = model.sent.lock().unwrap().pop().unwrap();
+        assert!(sent.body == body && got.body == reply, "exchange {number}");
+        assert_eq!(told_of(&got.head), told_of(&format!("HTTP/1.1 {given}")), "exchange {number}");
+        let asked = String::from_utf8_lossy(&request).into_owned();
+        let asked = asked.split_once("\r\n\r\n").unwrap().0;
+        assert_eq!(told_of(&sent.head), told_of(asked), "exchange {number}");
     }
     assert!(proxy.notes.fresh.lock().unwrap().is_empty());
 }

@@ -23,14 +23,48 @@ fn words() -> impl Strategy<Value = String> {
     ]
 }
 
-fn conversation() -> impl Strategy<Value = (Vec<Turn>, bool)> {
+/// What else stands in a conversation, and how its client writes it.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    /// Contents are lists of parts.
+    lists: bool,
+    /// The model thinks before it speaks or calls.
+    thinking: bool,
+    image: bool,
+    document: bool,
+    /// Instructions stand among the messages.
+    system: bool,
+    /// Tools take a text.
+    custom: bool,
+    /// The provider runs tools of its own.
+    server: bool,
+    /// The last two messages of the user bear cache marks.
+    marks: bool,
+    /// The provider keeps what was said before.
+    kept: bool,
+}
+
+fn conversation() -> impl Strategy<Value = (Vec<Turn>, Style)> {
     let result = proptest::collection::vec(words(), 1..3);
     let calls = proptest::collection::vec(("[a-z_]{1,8}", result), 1..4);
     let turn = prop_oneof![
         (words(), words()).prop_map(|(user, model)| Turn::Said(user, model)),
         (words(), calls).prop_map(|(user, calls)| Turn::Called(user, calls)),
     ];
-    (proptest::collection::vec(turn, 1..6), any::<bool>())
+    let style = any::<[bool; 9]>().prop_map(
+        |[lists, thinking, image, document, system, custom, server, marks, kept]| Style {
+            lists,
+            thinking,
+            image,
+            document,
+            system,
+            custom,
+            server,
+            marks,
+            kept,
+        },
+    );
+    (proptest::collection::vec(turn, 1..6), style)
 }
 
 const PATHS: [(Wire, &str); 5] = [
@@ -41,31 +75,60 @@ const PATHS: [(Wire, &str); 5] = [
     (Wire::Ollama, "/api/chat"),
 ];
 
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk";
+
 /// The request after these turns; a last `Called` is answered and then waits for the model, a last
 /// `Said` waits for the model's words.
-fn request(wire: Wire, turns: &[Turn], lists: bool) -> Value {
+fn request(wire: Wire, turns: &[Turn], style: Style) -> Value {
     let mut messages = Vec::new();
     let last = turns.len() - 1;
+    let mut from = 0;
     for (number, turn) in turns.iter().enumerate() {
+        if number == last {
+            from = messages.len();
+        }
         match turn {
             Turn::Said(user, model) => {
-                messages.push(words_of(wire, "user", user, lists));
+                messages.push(user_of(wire, user, style));
                 if number < last {
-                    messages.push(words_of(wire, "assistant", model, lists));
+                    messages.extend(model_of(wire, number, model, style));
                 }
             }
             Turn::Called(user, calls) => {
-                messages.push(words_of(wire, "user", user, lists));
-                round(wire, number, calls, lists, &mut messages);
-                if number < last {
-                    messages.push(words_of(wire, "assistant", "so be it", lists));
+                messages.push(user_of(wire, user, style));
+                let before = messages.len();
+                round(wire, number, calls, style, &mut messages);
+                if number == last {
+                    // The call is kept, the answer is new.
+                    let answer = messages[before..].iter().position(|item| {
+                        item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"))
+                    });
+                    from = before + answer.unwrap_or_default();
                 }
+                if number < last {
+                    messages.extend(model_of(wire, number, "so be it", style));
+                }
+            }
+        }
+        if style.system && number < last {
+            match wire {
+                Wire::Chat => messages.push(json!({"role": "developer", "content": "mind this"})),
+                Wire::Responses => messages.push(
+                    json!({"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "mind this"}]}),
+                ),
+                _ => {}
             }
         }
     }
     match wire {
         Wire::Anthropic => {
+            if style.marks && style.lists {
+                mark(&mut messages);
+            }
             json!({"model": "m", "max_tokens": 5, "system": [{"type": "text", "text": "sys", "cache_control": {"type": "ephemeral"}}], "messages": messages, "unknown": {"b": [1.50, null], "a": 1}})
+        }
+        Wire::Responses if style.kept && last > 0 => {
+            json!({"model": "m", "instructions": "sys", "input": messages.split_off(from), "previous_response_id": "resp_1"})
         }
         Wire::Responses => {
             json!({"model": "m", "instructions": "sys", "input": messages, "store": false})
@@ -78,6 +141,93 @@ fn request(wire: Wire, turns: &[Turn], lists: bool) -> Value {
             json!({"model": "m", "messages": messages})
         }
     }
+}
+
+const MARK: &str = r#""cache_control":{"type":"ephemeral"}"#;
+
+/// Marks the last two messages of the user, as clients do whose mark goes along.
+fn mark(messages: &mut [Value]) {
+    for message in messages.iter_mut().rev().filter(|one| one["role"] == "user").take(2) {
+        let last = message["content"].as_array_mut().unwrap().last_mut().unwrap();
+        last["cache_control"] = json!({"type": "ephemeral"});
+    }
+}
+
+/// Words of the user, with what is shown to the model.
+fn user_of(wire: Wire, text: &str, style: Style) -> Value {
+    let mut message = words_of(wire, "user", text, style.lists);
+    let data = format!("data:image/png;base64,{PNG}");
+    let (image, document) = match wire {
+        Wire::Anthropic => (
+            json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}),
+            json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a paper"}}),
+        ),
+        Wire::Chat => (
+            json!({"type": "image_url", "image_url": {"url": data}}),
+            json!({"type": "file", "file": {"filename": "a.pdf", "file_data": data}}),
+        ),
+        Wire::Responses => (
+            json!({"type": "input_image", "image_url": data}),
+            json!({"type": "input_file", "filename": "a.pdf", "file_data": data}),
+        ),
+        Wire::Gemini => (
+            json!({"inlineData": {"mimeType": "image/png", "data": PNG}}),
+            json!({"fileData": {"mimeType": "application/pdf", "fileUri": "files/1"}}),
+        ),
+        Wire::Ollama => {
+            if style.image {
+                message["images"] = json!([PNG]);
+            }
+            return message;
+        }
+    };
+    let parts = if wire == Wire::Gemini { "parts" } else { "content" };
+    if let Value::Array(parts) = &mut message[parts] {
+        for (is_there, part) in [(style.image, image), (style.document, document)] {
+            if is_there {
+                parts.insert(0, part);
+            }
+        }
+    }
+    message
+}
+
+/// A turn of the model without calls of the client's tools.
+fn model_of(wire: Wire, number: usize, text: &str, style: Style) -> Vec<Value> {
+    let mut message = words_of(wire, "assistant", text, style.lists);
+    let mut before = Vec::new();
+    match (wire, &mut message) {
+        (Wire::Anthropic, message) => {
+            if let Value::Array(blocks) = &mut message["content"] {
+                if style.server {
+                    let id = format!("srvtoolu_{number}");
+                    let found = json!([{"type": "web_search_result", "title": "a title", "url": "https://example.org", "encrypted_content": "abc"}]);
+                    blocks.insert(0, json!({"type": "web_search_tool_result", "tool_use_id": id, "content": found}));
+                    blocks.insert(0, json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": "q"}}));
+                }
+                if style.thinking {
+                    blocks.insert(0, thinking());
+                }
+            }
+        }
+        (Wire::Responses, _) if style.thinking => before.push(reasoning(number)),
+        (Wire::Gemini, message) if style.thinking => {
+            let parts = message["parts"].as_array_mut().unwrap();
+            parts.insert(0, json!({"text": "hm", "thought": true}));
+        }
+        (Wire::Chat, message) if style.thinking => message["reasoning_content"] = json!("hm"),
+        _ => {}
+    }
+    before.push(message);
+    before
+}
+
+fn thinking() -> Value {
+    json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"})
+}
+
+fn reasoning(number: usize) -> Value {
+    json!({"type": "reasoning", "id": format!("rs_{number}"), "summary": [], "encrypted_content": "abc"})
 }
 
 fn words_of(wire: Wire, role: &str, text: &str, lists: bool) -> Value {
@@ -102,19 +252,27 @@ fn round(
     wire: Wire,
     number: usize,
     calls: &[(String, Vec<String>)],
-    lists: bool,
+    style: Style,
     out: &mut Vec<Value>,
 ) {
     let id = |place: usize| format!("call_{number}_{place}");
     let numbered = || calls.iter().enumerate();
     match wire {
         Wire::Anthropic => {
-            let uses: Vec<Value> = numbered().map(|(place, (name, _))| json!({"type": "tool_use", "id": id(place), "name": name, "input": {}})).collect();
+            let mut uses: Vec<Value> = numbered().map(|(place, (name, _))| json!({"type": "tool_use", "id": id(place), "name": name, "input": {}})).collect();
+            if style.thinking {
+                uses.insert(0, thinking());
+            }
             out.push(json!({"role": "assistant", "content": uses}));
             let results: Vec<Value> = numbered()
                 .map(|(place, (_, texts))| {
-                    let content = if lists {
-                        texts.iter().map(|text| json!({"type": "text", "text": text})).collect()
+                    let content = if style.lists {
+                        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}});
+                        let found = json!({"type": "search_result", "source": "https://example.org", "title": "t", "content": [{"type": "text", "text": texts[0]}]});
+                        let texts = texts.iter().map(|text| json!({"type": "text", "text": text}));
+                        let shown = [(style.image, image), (style.document, found)];
+                        let shown = shown.into_iter().filter_map(|(is_there, one)| is_there.then_some(one));
+                        texts.chain(shown).collect()
                     } else {
                         Value::String(texts[0].clone())
                     };
@@ -125,6 +283,7 @@ fn round(
         }
         Wire::Chat | Wire::Ollama => {
             let uses: Vec<Value> = numbered().map(|(place, (name, _))| match wire {
+                Wire::Chat if style.custom => json!({"id": id(place), "type": "custom", "custom": {"name": name, "input": "x"}}),
                 Wire::Chat => json!({"id": id(place), "type": "function", "function": {"name": name, "arguments": "{}"}}),
                 _ => json!({"function": {"name": name, "arguments": {}}}),
             }).collect();
@@ -139,17 +298,27 @@ fn round(
             }
         }
         Wire::Responses => {
+            let (call, output, given) = match style.custom {
+                true => ("custom_tool_call", "custom_tool_call_output", "input"),
+                false => ("function_call", "function_call_output", "arguments"),
+            };
             for (place, (name, _)) in numbered() {
-                out.push(json!({"type": "function_call", "call_id": id(place), "name": name, "arguments": "{}"}));
+                if style.thinking {
+                    out.push(reasoning(100 * number + place));
+                }
+                out.push(json!({"type": call, "call_id": id(place), "name": name, given: "{}"}));
             }
             for (place, (_, texts)) in numbered() {
-                out.push(json!({"type": "function_call_output", "call_id": id(place), "output": texts[0]}));
+                out.push(json!({"type": output, "call_id": id(place), "output": texts[0]}));
             }
         }
         Wire::Gemini => {
-            let uses: Vec<Value> = numbered()
+            let mut uses: Vec<Value> = numbered()
                 .map(|(_, (name, _))| json!({"functionCall": {"name": name, "args": {}}}))
                 .collect();
+            if style.thinking {
+                uses[0]["thoughtSignature"] = json!("c2ln");
+            }
             out.push(json!({"role": "model", "parts": uses}));
             let given: Vec<Value> = numbered().map(|(_, (name, texts))| json!({"functionResponse": {"name": name, "response": {"output": texts[0]}}})).collect();
             out.push(json!({"role": "user", "parts": given}));
@@ -199,9 +368,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_request_of_ours_is_refused((turns, lists) in conversation()) {
+    fn no_request_of_ours_is_refused((turns, style) in conversation()) {
         for (wire, path) in PATHS {
-            let body = request(wire, &turns, lists);
+            let body = request(wire, &turns, style);
             strict::check(path, &body).unwrap();
             let text = body.to_string();
             let out = prepared(wire, &text);
@@ -215,37 +384,58 @@ proptest! {
     }
 
     #[test]
-    fn what_was_said_goes_out_the_same_next_turn((turns, lists) in conversation(), more in words()) {
+    fn what_was_said_goes_out_the_same_next_turn((turns, style) in conversation(), more in words()) {
         for (wire, _) in PATHS {
-            let early = request(wire, &turns, lists);
+            // What the provider keeps is not sent again.
+            let style = Style { kept: false, ..style };
+            let early = request(wire, &turns, style);
             let mut longer = turns.clone();
             longer.push(Turn::Said(more.clone(), String::new()));
-            let late = request(wire, &longer, lists);
+            let late = request(wire, &longer, style);
             let (early_in, late_in) = (early.to_string(), late.to_string());
             let early_out = raw_messages(wire, &prepared(wire, &early_in));
             let late_out = raw_messages(wire, &prepared(wire, &late_in));
             let given = early[list_name(wire)].as_array().unwrap().len();
-            // All but the last, which the block may have joined.
-            prop_assert_eq!(&early_out[..given - 1], &late_out[..given - 1]);
-            // Of the last, everything that the client sent.
-            let last = early_out[given - 1].trim_end_matches(']').trim_end_matches('}');
-            prop_assert!(!last.is_empty());
+            let (before, after) = (&early_out[given - 1], &late_out[given - 1]);
+            // All but the last are the same bytes, but for a mark that has gone along.
+            let unmarked = |list: &[String]| -> Vec<String> {
+                let unmark = |one: &String| one.replace(&format!(",{MARK}"), "");
+                list[..given - 1].iter().map(unmark).collect()
+            };
+            prop_assert_eq!(unmarked(&early_out), unmarked(&late_out));
+            // Of the last, all that the client sent: up to its last mark, and to the block.
+            let sent = match wire {
+                Wire::Chat | Wire::Ollama | Wire::Responses => before.as_str(),
+                Wire::Anthropic => &before[..before.rfind(r###",{"type":"text","text":"## W"###).unwrap()],
+                Wire::Gemini => &before[..before.rfind(r###",{"text":"## W"###).unwrap()],
+            };
+            let marked = wire == Wire::Anthropic && style.marks && style.lists;
+            prop_assert_eq!(sent.contains(MARK), marked);
+            let text = after.strip_prefix(r#"{"role":"user","content":""#);
+            if let Some(text) = text.filter(|_| wire == Wire::Anthropic) {
+                // A text alone becomes the first of a list, in its own spelling.
+                let text = text.strip_suffix('}').unwrap();
+                let first = format!(r#"[{{"type":"text","text":"{text}}}"#);
+                prop_assert!(sent.ends_with(&first), "{}\n{}", sent, after);
+            } else {
+                prop_assert!(after.starts_with(sent), "{}\n{}\n{}", wire, sent, after);
+            }
         }
     }
 
     #[test]
-    fn tool_results_cannot_close_their_marks((turns, lists) in conversation()) {
+    fn tool_results_cannot_close_their_marks((turns, style) in conversation()) {
         for (wire, _) in PATHS {
-            let text = request(wire, &turns, lists).to_string();
+            let text = request(wire, &turns, style).to_string();
             let out: Value = serde_json::from_str(&prepared(wire, &text)).unwrap();
             check_marks(&out[list_name(wire)]);
         }
     }
 
     #[test]
-    fn nothing_is_touched_without_features((turns, lists) in conversation()) {
+    fn nothing_is_touched_without_features((turns, style) in conversation()) {
         for (wire, _) in PATHS {
-            let text = serde_json::to_string_pretty(&request(wire, &turns, lists)).unwrap();
+            let text = serde_json::to_string_pretty(&request(wire, &turns, style)).unwrap();
             let asked = Asked::read(wire, text.as_bytes()).unwrap();
             prop_assert!(asked.prepared(None, None).is_none());
         }
