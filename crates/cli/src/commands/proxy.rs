@@ -2,10 +2,13 @@
 
 mod told;
 
-use std::net::{SocketAddr, TcpListener};
+use std::ffi::OsStr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -15,7 +18,7 @@ use wardkeep_gateway::page::ModelApi;
 use wardkeep_monitor::bodies::Bodies;
 use wardkeep_monitor::daemon::{Starter, Stop, ensure_running};
 use wardkeep_monitor::monitor::WhoBody;
-use wardkeep_policy::block::build_ending_security_block;
+use wardkeep_policy::block::build_block;
 use wardkeep_policy::store::PolicyStore;
 use wardkeep_policy::workspace::Workspace;
 use wardkeep_policy::wrap::SessionKey;
@@ -39,14 +42,15 @@ pub(super) use self::told::told;
 /// else passes byte for byte. Keys pass through and are neither stored nor shown.
 ///
 /// Requests go to --upstream by the first part of their path (/anthropic/v1/messages), else by their form.
-/// Known without it: anthropic, openai, gemini and ollama.
+/// Known without it: anthropic, openai, gemini and ollama. With a URL alone everything goes there, and only
+/// names that are given lead elsewhere.
 ///
 /// It runs until it is ended (Ctrl-C, SIGTERM). A line on standard error tells of what is refused.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = crate::exit::HELP)]
 pub(crate) struct Args {
     /// Address of this machine and port to listen on; port 0 takes any free one
-    #[arg(long, value_name = "ADDR", default_value = LISTEN)]
+    #[arg(long, value_name = "ADDR", default_value = LISTEN, value_parser = address)]
     listen: SocketAddr,
     #[command(flatten)]
     options: Options,
@@ -60,7 +64,7 @@ pub(super) const LISTEN: &str = "127.0.0.1:3129";
 #[group(id = "proxy options", multiple = true)]
 pub(super) struct Options {
     /// A model API as NAME=URL, or a URL alone for everything; may be given again
-    #[arg(long, value_name = "NAME=URL", value_parser = upstream)]
+    #[arg(long, value_name = "NAME=URL", value_parser = ToUpstream)]
     upstream: Vec<Upstream>,
     /// Ask clients for a token that is new at each start, as the first part of the path
     #[arg(long)]
@@ -110,12 +114,32 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     let prepared = Prepared::new(context, args.listen, &args.options)?;
     let stop = stop_by_signal()?;
-    let Served { running, ready, .. } = prepared.start(context)?;
+    let farewell = prepared.config.limits.farewell;
+    let Served { running, ready, look } = prepared.start(context)?;
     context.ui.answer(format!("Listening: {}", ready.url));
+    for upstream in &ready.upstreams {
+        context.ui.remarks().line(&format!("{} is at {}", upstream.name, upstream.url));
+    }
     context.done(&ready);
     while !stop.wait(std::time::Duration::from_secs(3600)) {}
+    let open = look.open();
+    if open > 0 {
+        let seconds = farewell.as_secs();
+        let line = format!("ending: waits up to {seconds} seconds for open replies ({open})");
+        context.ui.remarks().line(&line);
+    }
     running.stop().map_err(|error| failed("end the proxy", &error))?;
     Ok(Exit::Success)
+}
+
+/// An address to listen on; the name of loopback is one.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let port = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    let local = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    local.ok_or_else(|| "give an address and a port, such as 127.0.0.1:3129".to_owned())
 }
 
 /// Set by the signals that end a program.
@@ -231,6 +255,11 @@ pub(super) struct Look {
 }
 
 impl Look {
+    /// Exchanges that are open.
+    fn open(&self) -> u64 {
+        self.meter.traffic().open
+    }
+
     pub(super) fn model_api(&self, now: Timestamp) -> ModelApi {
         let upstreams = self.upstreams.iter().map(|one| (one.name.clone(), one.url.clone()));
         ModelApi {
@@ -246,7 +275,27 @@ impl Look {
     }
 }
 
-pub(super) fn upstream(text: &str) -> Result<Upstream, String> {
+/// Reads a model API; what is said of a wrong one does not repeat a password that stands in it.
+#[derive(Clone)]
+pub(super) struct ToUpstream;
+
+impl TypedValueParser for ToUpstream {
+    type Value = Upstream;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Upstream, clap::Error> {
+        upstream(value.to_str().unwrap_or_default()).map_err(|why| {
+            let why = format!("invalid value for '--upstream <NAME=URL>': {why}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, why).with_cmd(command)
+        })
+    }
+}
+
+fn upstream(text: &str) -> Result<Upstream, String> {
     let (name, url) = match text.split_once('=') {
         Some((name, url)) if !name.contains("://") => (name, url),
         _ => ("default", text),
@@ -263,12 +312,18 @@ pub(super) fn plain(context: &Context, state: &Path, workspace: &Path) -> Result
         Err(_) => context.random::<32>()?,
     };
     let mut config = Config::new(SessionKey::new(key), context.random::<16>()?);
-    // Each session verifies the policy for itself; this only says how long a request will be.
-    if let Ok(workspace) = Workspace::open(workspace) {
+    // Each session verifies the policy for itself; this says how long a request will be, and knows the
+    // block of another proxy of the same owner.
+    let workspace = workspace.to_owned();
+    let now = move || {
+        let workspace = Workspace::open(&workspace).ok()?;
+        let settings = store.settings();
         let verified = store.inspect(&workspace);
-        let policy = verified.policy().map(|policy| policy.text());
-        config.block = Some(build_ending_security_block(policy, false));
-    }
+        let policy = verified.policy().filter(|_| !settings.switches.disable_policy);
+        Some(build_block(policy.map(|policy| policy.text()), false, settings.suffix()))
+    };
+    config.block = now();
+    config.block_now = Some(Arc::new(now));
     Ok(config)
 }
 
@@ -301,7 +356,7 @@ fn config(
     let inspect = Inspect { all: args.inspect, remarks: context.ui.remarks() };
     let otlp = args.otlp.as_deref().map(|url| {
         Otlp::start(url, context.random::<16>()?, &config).map_err(|error| {
-            let message = format!("`{url}` cannot be used for spans: {error}");
+            let message = format!("the value of --otlp cannot be used: {error}");
             CliError::refused(message, "give a URL such as http://127.0.0.1:4318")
         })
     });

@@ -106,7 +106,7 @@ pub(crate) struct Args {
     #[arg(long)]
     with_proxy: bool,
     /// With --with-proxy: a model API as NAME=URL, or a URL alone for everything; may be given again
-    #[arg(long, value_name = "NAME=URL", value_parser = super::proxy::upstream, requires = "with_proxy")]
+    #[arg(long, value_name = "NAME=URL", value_parser = super::proxy::ToUpstream, requires = "with_proxy")]
     upstream: Vec<Upstream>,
     /// Ask about hosts that no rule names, and about protected names that are not there yet and that the
     /// program wants to make (`.github/workflows/ci.yml`): by `wardkeep approvals` in another terminal, or on

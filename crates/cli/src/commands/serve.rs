@@ -37,10 +37,11 @@ use crate::exit::Exit;
 #[command(mut_group("proxy options", |group| group.requires("proxy")))]
 pub(crate) struct Args {
     /// Address of this machine and port to listen on; port 0 takes any free one
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = proxy::address)]
     listen: Option<SocketAddr>,
     /// Serve the proxy for model APIs, too, on this address of this machine and port or on 127.0.0.1:3129
-    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = proxy::LISTEN)]
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = proxy::LISTEN,
+        value_parser = proxy::address)]
     proxy: Option<SocketAddr>,
     #[command(flatten, next_help_heading = "With --proxy")]
     options: proxy::Options,
