@@ -202,6 +202,9 @@ fn message(facts: &Facts<'_>, kind: RecordType) -> String {
                 let space = if message.len() == verdict.len() { ": " } else { " " };
                 message = format!("{message}{space}{piece}");
             }
+            if let Some(place) = facts.place() {
+                message = format!("{message}, {place}");
+            }
             match text("reason") {
                 "" => message,
                 reason => format!("{message} ({reason})"),

@@ -5,17 +5,20 @@
 //! matters, make it anew first ([`Index::rebuild`]). What is listed is read from the journal.
 
 mod graph;
+mod pages;
 mod restore;
 mod svg;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 use wardkeep_evidence::hash::RecordId;
-use wardkeep_evidence::record::RecordType;
-use wardkeep_guard::surface::Surface;
+use wardkeep_evidence::record::{Principal, RecordType};
+use wardkeep_guard::surface::{Surface, is_untrusted};
 
 pub use self::graph::{Graph, GraphEdge, GraphNode};
+pub(crate) use self::pages::place_of;
+pub use self::pages::results_from;
 pub use self::restore::{Impossible, Restore, RestorePlan, restore_plan};
 pub use self::svg::svg;
 use crate::index::{Facts, Index, IndexError, LookError, Shape};
@@ -250,6 +253,10 @@ pub struct Contamination {
     pub left: Vec<Touched>,
     /// What was denied or held, and what was withheld with it: none of it happened.
     pub stopped: Vec<Touched>,
+    /// What it came from, where that was asked: what came from outside first, then the newest first.
+    pub causes: Vec<Cause>,
+    /// Of a request that nothing is known to have come from: what its tool gave back.
+    pub result: Option<RecordId>,
     /// How many of each are not listed.
     pub more: More,
     /// Whether anything is not listed.
@@ -283,6 +290,27 @@ pub struct Touched {
     pub kind: RecordType,
 }
 
+/// A record that something came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// The record.
+    pub record: RecordId,
+    /// Its position in the log.
+    pub index: u64,
+    /// When it happened.
+    pub time: Option<String>,
+    /// What it was.
+    #[serde(rename = "type", serialize_with = "name")]
+    pub kind: RecordType,
+    /// On whose behalf.
+    #[serde(serialize_with = "principal")]
+    pub principal: Principal,
+    /// What it is about: a path, an address, a tool.
+    pub subject: Option<String>,
+    /// Of a result: the address or the file that the tool was sent to.
+    pub place: Option<String>,
+}
+
 /// How many are not listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct More {
@@ -296,6 +324,8 @@ pub struct More {
     pub left: u64,
     /// Of what was stopped.
     pub stopped: u64,
+    /// Records that it came from.
+    pub causes: u64,
 }
 
 fn by_name<S: serde::Serializer>(
@@ -303,6 +333,10 @@ fn by_name<S: serde::Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_map(counts.iter().map(|(kind, count)| (kind.as_str(), count)))
+}
+
+fn principal<S: serde::Serializer>(value: &Principal, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(value.as_str())
 }
 
 fn name<S: serde::Serializer>(kind: &RecordType, serializer: S) -> Result<S::Ok, S::Error> {
@@ -317,6 +351,9 @@ struct Met {
     files: BTreeMap<String, Subject>,
     left: BTreeMap<String, Subject>,
     stopped: BTreeMap<String, Subject>,
+    // The newest that came from outside, and the newest others.
+    foreign: VecDeque<u64>,
+    own: VecDeque<u64>,
     // Counted and no longer told apart.
     other_sessions: u64,
     other_files: u64,
@@ -335,7 +372,7 @@ struct Subject {
 const MAX_NAMES: usize = 200_000;
 
 impl Met {
-    fn gather(index: &Index, closure: &Closure) -> Result<Self, IndexError> {
+    fn gather(index: &Index, closure: &Closure, limit: usize) -> Result<Self, IndexError> {
         let mut met = Self::default();
         let mut positions = closure.positions().peekable();
         let first = positions.peek().copied().unwrap_or(0);
@@ -349,6 +386,7 @@ impl Met {
                 if position != closure.start && closure.contains(position) {
                     let withheld = withheld.contains(&position);
                     met.take(position, &shape, withheld, session, subject);
+                    met.caused(position, &shape, limit);
                 }
             })
         };
@@ -361,6 +399,15 @@ impl Met {
         }
         take(run)?;
         Ok(met)
+    }
+
+    fn caused(&mut self, at: u64, shape: &Shape, limit: usize) {
+        let foreign = is_untrusted(shape.principal);
+        let newest = if foreign { &mut self.foreign } else { &mut self.own };
+        newest.push_back(at);
+        if newest.len() > limit {
+            newest.pop_front();
+        }
     }
 
     fn take(
@@ -420,7 +467,7 @@ pub fn contamination(
     limit: usize,
 ) -> Result<Contamination, LookError> {
     let closure = Closure::of(reader, index, source, walk)?;
-    let met = Met::gather(index, &closure)?;
+    let met = Met::gather(index, &closure, limit)?;
     let mut more = More::default();
     let mut sessions: Vec<SessionShare> = met
         .sessions
@@ -448,9 +495,24 @@ pub fn contamination(
     let files = list(met.files.into_iter().collect(), &mut more.files);
     let left = list(met.left.into_iter().collect(), &mut more.left);
     let stopped = list(met.stopped.into_iter().collect(), &mut more.stopped);
+    let mut causes = Vec::new();
+    if walk.direction == Direction::Backward {
+        let nearest = met.foreign.iter().rev().chain(met.own.iter().rev());
+        for position in nearest.copied().take(limit) {
+            match cause(reader, index, position) {
+                Some(found) => causes.push(found),
+                None => wrong += 1,
+            }
+        }
+        more.causes = closure.len().saturating_sub(causes.len() as u64);
+    }
     if wrong > 0 {
         return Err(LookError::Wrong(wrong));
     }
+    let result = match (walk.direction, closure.is_empty()) {
+        (Direction::Forward, true) => result_of(reader, index, closure.start())?,
+        _ => None,
+    };
     more.files += met.other_files;
     more.left += met.other_left;
     more.stopped += met.other_stopped;
@@ -465,6 +527,8 @@ pub fn contamination(
         memory,
         left,
         stopped,
+        causes,
+        result,
         truncated: more != More::default(),
         more,
     })
@@ -494,6 +558,63 @@ fn touch(reader: &StoreReader, index: &Index, name: &str, subject: Subject) -> O
             kind: line.record.kind,
         })
     })
+}
+
+/// Reads a record that something came from.
+fn cause(reader: &StoreReader, index: &Index, position: u64) -> Option<Cause> {
+    let location = index.row(position).ok()??.location;
+    read(reader, location, |line| {
+        let record = &line.record;
+        let facts = Facts::of(record);
+        (line.entry.index == position).then(|| Cause {
+            record: record.id,
+            index: position,
+            time: record.timestamp().map(str::to_owned),
+            kind: record.kind,
+            principal: record.principal,
+            subject: facts.subject.map(str::to_owned),
+            place: facts.place().map(str::to_owned),
+        })
+    })
+}
+
+/// Records that are looked at for the call that a request belongs to.
+const NEAR: u64 = 256;
+
+/// What came back for a request, where the request does not name its call, as in older journals: the
+/// result of the call before it in its session.
+fn result_of(
+    reader: &StoreReader,
+    index: &Index,
+    request: u64,
+) -> Result<Option<RecordId>, LookError> {
+    let session_of = |position: u64| -> Result<Option<(RecordType, RecordId, String)>, LookError> {
+        let Some(row) = index.row(position)? else { return Ok(None) };
+        Ok(read(reader, row.location, |line| {
+            let record = &line.record;
+            let session = record.meta_str("session").unwrap_or_default().to_owned();
+            Some((record.kind, record.id, session))
+        }))
+    };
+    let Some((RecordType::NetworkRequest, _, session)) = session_of(request)? else {
+        return Ok(None);
+    };
+    for position in (request.saturating_sub(NEAR)..request).rev() {
+        match session_of(position)? {
+            Some((RecordType::ToolCall, _, of)) if of == session => {
+                for (child, _) in index.children(position, FEW)? {
+                    if let Some((RecordType::ToolResult, id, of)) = session_of(child)?
+                        && of == session
+                    {
+                        return Ok(Some(id));
+                    }
+                }
+                return Ok(None);
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
 }
 
 /// Reads a line and what `take` makes of it; `None` if there is no sound one, or `take` has no use

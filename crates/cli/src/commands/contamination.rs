@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 use wardkeep_evidence::bundle::StagedFile;
 use wardkeep_monitor::provenance::{
-    Closure, Contamination, Direction, Graph, Touched, Walk, contamination, svg,
+    Cause, Closure, Contamination, Direction, Graph, Touched, Walk, contamination, results_from,
+    svg,
 };
+use wardkeep_monitor::store::StoreReader;
 
 use super::evidence::resolve::resolve_record;
 use super::look::with_index;
@@ -20,9 +22,12 @@ use crate::ui::Line;
 /// Follows the record to everything that came from it, or with --backward to everything that it came
 /// from. What is listed is read from the journal; which record came from which is what the index
 /// says, and --full makes that anew first.
+///
+/// In place of a record a URL can be given: then it is what came back from there, each time that a tool
+/// was sent to it, and of a URL without a path all that came back from its host.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The record: its id, or at least the first 8 digits of it
+    /// The record: its id, or at least the first 8 digits of it; or the URL of a page
     record: String,
     /// Show what the record came from instead
     #[arg(long)]
@@ -49,11 +54,27 @@ struct Answer {
     reindexed: bool,
 }
 
+/// What came of a page, for each time that it came back.
+#[derive(Serialize)]
+struct OfPage {
+    url: String,
+    results: Vec<Contamination>,
+    /// Results that are not among them.
+    more_results: u64,
+    reindexed: bool,
+}
+
+/// Results of one page that are followed, the newest first.
+const PAGES: usize = 8;
+
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let reader = context.open_reader()?;
-    let source = resolve_record(&reader, &args.record)?;
     let direction = if args.backward { Direction::Backward } else { Direction::Forward };
     let walk = Walk { direction, direct: args.direct };
+    if args.record.contains("://") {
+        return of_page(context, &reader, args, walk);
+    }
+    let source = resolve_record(&reader, &args.record)?;
     let pictured = args.graph.is_some();
     let ((found, graph), reindexed) = with_index(context, &reader, args.full, |index| {
         let found = contamination(&reader, index, source, walk, args.limit)?;
@@ -76,6 +97,40 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     Ok(context.done(&Answer { found, graph, reindexed }))
 }
 
+fn of_page(
+    context: &mut Context,
+    reader: &StoreReader,
+    args: Args,
+    walk: Walk,
+) -> Result<Exit, CliError> {
+    if args.graph.is_some() {
+        return Err(CliError::refused(
+            "a picture is made of one record",
+            "give a record: without --graph, those of the URL are listed",
+        ));
+    }
+    let url = args.record;
+    let ((results, more_results), reindexed) = with_index(context, reader, args.full, |index| {
+        let (records, more) = results_from(reader, index, &url, PAGES)?;
+        let of = |source| contamination(reader, index, source, walk, args.limit);
+        let results = records.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
+        Ok((results, more))
+    })?;
+    if results.is_empty() {
+        return Err(CliError::refused(
+            format!("nothing is recorded that came back from `{url}`"),
+            "see `wardkeep log` for what came from where, without what stands behind a `?`",
+        ));
+    }
+    for found in &results {
+        show(context, found);
+    }
+    if more_results > 0 {
+        context.ui.say(format!("and {more_results} earlier results: give their records"));
+    }
+    Ok(context.done(&OfPage { url, results, more_results, reindexed }))
+}
+
 fn show(context: &mut Context, found: &Contamination) {
     let records = match found.records {
         0 => "no record".to_owned(),
@@ -88,6 +143,11 @@ fn show(context: &mut Context, found: &Contamination) {
         Direction::Backward => format!("{:.10} came from {records}{by}", found.source),
     };
     context.ui.answer(headline);
+    if let Some(result) = found.result {
+        context.ui.hint(&format!(
+            "what came back for it is another record: `wardkeep contamination {result:.10}`"
+        ));
+    }
     let mut rows: Vec<Vec<Line>> = Vec::new();
     for (kind, count) in &found.by_type {
         rows.push(vec![
@@ -110,7 +170,20 @@ fn show(context: &mut Context, found: &Contamination) {
         rows.extend(touched.iter().map(|it| row(label, it)));
         more(&mut rows, left_out);
     }
+    rows.extend(found.causes.iter().map(cause));
+    more(&mut rows, found.more.causes);
     context.ui.answer_table(&rows);
+}
+
+/// What it came from: what that was about, and which record it is.
+fn cause(cause: &Cause) -> Vec<Line> {
+    let about = match (cause.subject.as_deref().unwrap_or_default(), cause.place.as_deref()) {
+        (subject, Some(place)) => format!("{subject}, {place}"),
+        ("", None) => "-".to_owned(),
+        (subject, None) => subject.to_owned(),
+    };
+    let record = format!("{:.10}, {} by {}", cause.record, cause.kind, cause.principal);
+    vec![Line::from("from"), Line::from(about), Line::from(record)]
 }
 
 fn row(label: &str, touched: &Touched) -> Vec<Line> {

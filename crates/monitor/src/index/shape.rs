@@ -220,6 +220,15 @@ impl<'r> Facts<'r> {
         self.content?.get(key)
     }
 
+    /// Where a result came from, beside the tool that gave it: an address or a file.
+    #[must_use]
+    pub fn place(&self) -> Option<&'r str> {
+        let place = self.text("place").filter(|place| !place.is_empty());
+        place.filter(|_| {
+            self.shape.said == Some(Said::Decision) && self.text("act") == Some("return")
+        })
+    }
+
     /// The subject as the index keeps it.
     #[must_use]
     pub fn kept_subject(&self) -> Option<Cow<'r, str>> {

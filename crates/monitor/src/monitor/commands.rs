@@ -85,7 +85,8 @@ impl Monitor {
             let least = u64::from(endpoint.word.text.is_none());
             let content = sends.then_some(command.text.as_bytes());
             let sent = Sent { size: least, content };
-            outcomes.push(self.on_outbound_request(who, &url, method, sent)?);
+            let call = outcomes.first().map(|call| call.record);
+            outcomes.push(self.request_for(who, call, &url, method, sent)?);
         }
         if runs_what_it_fetches(&read) {
             outcomes.push(self.on_control_plane_change(who, "shell:fetched", command.text)?);

@@ -96,7 +96,7 @@ impl Monitor {
             (!starts && self.begun(&who.session)?.is_none()).then(|| held(&self.beginning));
         if beginning.is_some() && self.begun(&who.session)?.is_none() {
             let begins = Hook::SessionStart { channel: "first-event".to_owned(), parent: None };
-            self.part(&who, &Part { principal: None, what: begins }, whose, &mut said)?;
+            self.part(&who, &Part { principal: None, what: begins }, whose, None, &mut said)?;
             said.answers.clear();
         }
         drop(beginning);
@@ -104,7 +104,9 @@ impl Monitor {
             return Ok(said);
         }
         for part in &body.parts {
-            self.part(&who, part, whose, &mut said)?;
+            let call = said.answers.first().filter(|_| matches!(first, Hook::ToolCall { .. }));
+            let call = call.and_then(|call| RecordId::from_hex(&call.record));
+            self.part(&who, part, whose, call, &mut said)?;
             let denied = said.answers.last().is_some_and(|one| one.verdict == "deny");
             if denied {
                 break;
@@ -143,6 +145,7 @@ impl Monitor {
         who: &WhoBody,
         part: &Part,
         whose: Surroundings,
+        call: Option<RecordId>,
         said: &mut EventAnswer,
     ) -> Result<(), AskError> {
         let mut who = who.clone();
@@ -164,7 +167,7 @@ impl Monitor {
             return Ok(());
         }
         let question = Question { who, what: part.what.clone() };
-        let answered = self.ask(&question)?;
+        let answered = self.ask_for(&question, call)?;
         self.tell_of_writes(&question, &answered)?;
         said.messages.extend(answered.messages.iter().cloned());
         said.answers.push(answered);

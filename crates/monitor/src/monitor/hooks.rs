@@ -20,6 +20,7 @@ use super::pipeline::{Crossing, Shown, Taker};
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Who, held};
 use crate::journal::JournalError;
+use crate::provenance::place_of;
 use crate::resolve::{protect_lists, protected_set};
 use crate::store::StoreError;
 
@@ -208,7 +209,11 @@ impl Monitor {
         action.content = Some(text);
         let mut crossing = Crossing::new(who, RecordType::ToolResult, action);
         crossing.enters = true;
-        crossing.parents.extend(call);
+        if let Some(call) = call {
+            crossing.parents.push(call);
+            // What comes back comes from what was asked for as well.
+            crossing.parents.extend(held(&*self.session(who.session)?).requests_of(call));
+        }
         let (children, last) = self.hear_of_children(who.session)?;
         if !children.is_empty() {
             crossing.more.push(("inherits", Value::Array(children)));
@@ -363,6 +368,23 @@ impl Monitor {
         sent: Sent<'_>,
     ) -> Result<Outcome> {
         self.outbound(who, url, method, sent, |_| {})
+    }
+
+    /// As [`Monitor::on_outbound_request`], for a call of a tool: its result comes from the request, too.
+    pub(super) fn request_for(
+        &self,
+        who: &Who<'_>,
+        call: Option<RecordId>,
+        url: &str,
+        method: &str,
+        sent: Sent<'_>,
+    ) -> Result<Outcome> {
+        let of = call.map(|call| ("call", Value::from(call.to_string())));
+        let outcome = self.outbound(who, url, method, sent, |crossing| crossing.more.extend(of))?;
+        if let Some(call) = call.filter(|_| outcome.verdict == Verdict::Allow) {
+            held(&*self.session(who.session)?).sends_for(call, outcome.record);
+        }
+        Ok(outcome)
     }
 
     /// As [`Monitor::on_outbound_request`], with more that is known of the request.
@@ -600,14 +622,7 @@ fn place_in(arguments: &str) -> Option<String> {
     const NAMES: [&str; 5] = ["url", "file_path", "path", "notebook_path", "filePath"];
     let given: serde_json::Value = serde_json::from_str(arguments).ok()?;
     let place = NAMES.iter().find_map(|name| given.get(name)?.as_str())?;
-    // Who asks is not part of where.
-    let end = place.find(['?', '#']).filter(|_| place.contains("://")).unwrap_or(place.len());
-    let place = &place[..end];
-    let host = place.find("://").map_or(0, |at| at + 3);
-    let path = place[host..].find('/').map_or(place.len(), |at| host + at);
-    let host = place[host..path].rfind('@').map_or(host, |at| host + at + 1);
-    let scheme = place.find("://").map_or("", |at| &place[..at + 3]);
-    Some(format!("{scheme}{}", &place[host..]))
+    Some(place_of(place))
 }
 
 pub(super) fn file_action<'a>(who: &Who<'_>, subject: &'a Subject, deed: Deed) -> Action<'a> {

@@ -264,6 +264,15 @@ impl Monitor {
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn ask(&self, question: &Question) -> Result<AnswerBody, AskError> {
+        self.ask_for(question, None)
+    }
+
+    /// As [`Monitor::ask`], as a part of a call of a tool.
+    pub(super) fn ask_for(
+        &self,
+        question: &Question,
+        call: Option<RecordId>,
+    ) -> Result<AnswerBody, AskError> {
         let body = &question.who;
         let malformed = |error: &dyn std::fmt::Display| AskError::Malformed(error.to_string());
         let principal = body.principal()?;
@@ -315,7 +324,7 @@ impl Monitor {
             Hook::FileRename { from, to } => self.on_file_rename(&who, from, to)?,
             Hook::OutboundRequest { url, method, size, content } => {
                 let content = content.as_ref().map(String::as_bytes);
-                self.on_outbound_request(&who, url, method, Sent { size: *size, content })?
+                self.request_for(&who, call, url, method, Sent { size: *size, content })?
             }
             Hook::MessageInput { text } => self.on_message_input(&who, text)?,
             Hook::MessageOutput { text } => self.on_message_output(&who, text, None)?,

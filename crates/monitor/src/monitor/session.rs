@@ -48,6 +48,8 @@ const CALL_SECONDS: u64 = 120;
 const HOSTS: usize = 1024;
 /// Calls of tools whose results may still come.
 const CALLS: usize = 64;
+/// Requests that left for those calls.
+const REQUESTS: usize = 256;
 
 /// A scan that found nothing.
 const NOTHING: Scan = Scan { verdict: ScanVerdict::Clean, score: 0.0, findings: Vec::new() };
@@ -95,6 +97,8 @@ pub(super) struct Session {
     hosts: Vec<(RecordId, String)>,
     // The newest calls of tools: the tool, what it was given, the record.
     called_for: VecDeque<(String, [u8; 32], RecordId)>,
+    // What left for a call: the call, the request.
+    requested: VecDeque<(RecordId, RecordId)>,
     /// Up to which alert of this process it was told.
     pub(super) told: u64,
     // When denials last called for a way back, and whether for one by itself.
@@ -129,6 +133,7 @@ impl Session {
             unprotected: Vec::new(),
             hosts: Vec::new(),
             called_for: VecDeque::new(),
+            requested: VecDeque::new(),
             told: 0,
             called: HashMap::new(),
             profile: None,
@@ -397,6 +402,20 @@ impl Session {
         self.called_for.iter().rev().find(same).map(|(.., record)| *record)
     }
 
+    /// A request left for a call of a tool.
+    pub(super) fn sends_for(&mut self, call: RecordId, request: RecordId) {
+        if self.requested.len() >= REQUESTS {
+            self.requested.pop_front();
+        }
+        self.requested.push_back((call, request));
+    }
+
+    /// What left for a call, the first one first.
+    pub(super) fn requests_of(&self, call: RecordId) -> impl Iterator<Item = RecordId> {
+        let own = self.requested.iter().filter(move |(of, _)| *of == call);
+        own.map(|(_, request)| *request)
+    }
+
     /// Takes a record of its past in.
     fn recall(&mut self, record: &Record<'_>, key_stays: bool) {
         let Payload::Inline(Value::Object(content)) = &record.payload else { return };
@@ -447,6 +466,11 @@ impl Session {
             && let Some(given) = RecordId::from_hex(given)
         {
             self.calls_tool(tool, &given.0, record.id);
+        }
+        if record.kind == RecordType::NetworkRequest
+            && let Some(call) = text("call").and_then(RecordId::from_hex)
+        {
+            self.sends_for(call, record.id);
         }
         if !enters(record.kind, text("act")) {
             return;

@@ -121,7 +121,7 @@ impl Graph {
                         record: Some(record.id),
                         label,
                         detail: facts.subject.or(facts.text("message")).unwrap_or_default().into(),
-                        place: facts.text("place").map(str::to_owned),
+                        place: facts.place().map(str::to_owned),
                         taint: foreign(&record.taint),
                         session: record.meta_str("session").unwrap_or_default().to_owned(),
                         level: facts.shape.level,

@@ -64,7 +64,7 @@ pub fn restore_plan(
     index: &Index,
     closure: &Closure,
 ) -> Result<RestorePlan, LookError> {
-    let met = Met::gather(index, closure)?;
+    let met = Met::gather(index, closure, 0)?;
     let mut plan = RestorePlan { more: met.other_files, ..RestorePlan::default() };
     // The source itself may be such a change.
     let mut changes: Vec<(u64, Option<String>)> =
