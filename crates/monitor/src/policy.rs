@@ -21,7 +21,7 @@ use crate::store::{Event, Store, StoreError};
 use crate::watch::{Change, Content};
 
 pub use audit::{CompareError, Compared, compare};
-pub use check::{Ask, CheckError, Checked as Answered};
+pub use check::{Ask, CheckError, Checked as Answered, Kept};
 
 /// Kind of the records that stand for a line of the audit log.
 pub(crate) const KIND: &str = "audit";
@@ -218,9 +218,24 @@ impl<'s> Desk<'s> {
         what: &str,
         about: About<'_>,
     ) -> Result<Written, StoreError> {
+        self.write_kept(workspace, tool, what, Kept::Denied, about)
+    }
+
+    fn write_kept(
+        &self,
+        workspace: &Workspace,
+        tool: &str,
+        what: &str,
+        kept: Kept,
+        about: About<'_>,
+    ) -> Result<Written, StoreError> {
         let event = AuditEvent::new(Action::WriteBlocked, Source::tool(tool))
             .detail(format!("Agent attempted write to {what}"));
-        self.write(&event, Some(workspace.path()), about)
+        let mut content = kind(KIND);
+        if kept == Kept::Staged {
+            content.push("staged", Value::from(true));
+        }
+        self.write_with(content, &event, Some(workspace.path()), about)
     }
 
     /// Writes an entry: the record in the journal, durable, then the line.
@@ -234,6 +249,17 @@ impl<'s> Desk<'s> {
         workspace: Option<&Path>,
         about: About<'_>,
     ) -> Result<Written, StoreError> {
+        self.write_with(kind(KIND), event, workspace, about)
+    }
+
+    /// As [`Desk::write`], with what the record holds beside the entry.
+    fn write_with(
+        &self,
+        mut content: Object<'static>,
+        event: &AuditEvent,
+        workspace: Option<&Path>,
+        about: About<'_>,
+    ) -> Result<Written, StoreError> {
         let path = self.policy.audit_path();
         let mut repaired = false;
         let prepared = Locked::open(&path).and_then(|mut log| {
@@ -241,7 +267,6 @@ impl<'s> Desk<'s> {
             let prepared = log.prepare(event, self.store.now())?;
             Ok((log, prepared))
         });
-        let mut content = kind(KIND);
         content.push("action", Value::from(event.action.name().to_owned()));
         match &prepared {
             Ok((_, prepared)) => {

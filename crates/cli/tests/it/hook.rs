@@ -698,3 +698,34 @@ fn what_a_page_did_is_told_from_its_request_its_call_and_its_url() {
         shown.lines().find(|line| line.contains("WebFetch, https://evil.example/page")).unwrap();
     assert!(line.contains(&id(result)[..10]) && line.contains("ToolResult by WEB"), "{shown}");
 }
+
+#[test]
+fn staged_writes_are_no_attack_and_denied_ones_are() {
+    let place = Place::with_key();
+    let alerts = || {
+        let answer = place.scene.json(0, "s", &["notifications", "--all"]);
+        let list = answer["notices"].as_array().unwrap().clone();
+        let again =
+            |one: &&Value| one["message"].as_str().unwrap().contains("protected files again");
+        let injected = |one: &&Value| one["message"].as_str().unwrap().contains("may be injected");
+        let of = |list: Vec<&Value>| {
+            list.iter().map(|one| one["severity"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        (of(list.iter().filter(again).collect()), of(list.iter().filter(injected).collect()))
+    };
+    for text in ["I am kind and calm.\n", "I am kind, calm and brief.\n", "I am brief.\n"] {
+        let soul = json!({"file_path": place.work().join("SOUL.md"), "content": text});
+        let ran = place.call("Write", soul);
+        assert!(ran.stdout.contains("updatedInput"), "{ran:?}");
+    }
+    let audit = fs::read_to_string(place.scene.at("s/.security_audit.jsonl")).unwrap();
+    assert_eq!(audit.matches("write_blocked").count(), 3, "{audit}");
+    assert_eq!(alerts(), (vec!["info".to_owned()], Vec::new()));
+    let list = place.scene.expect(0, "s", &["approvals", "list"]);
+    assert!(list.stderr.contains("diff ") && list.stderr.contains("/work`"), "{list:?}");
+    for number in 1..3 {
+        place.shell("echo x > LocalGPT.md");
+        assert_eq!(alerts().1.len(), number - 1, "the second refusal is an alert");
+    }
+    assert_eq!(alerts().1, ["high"]);
+}

@@ -16,7 +16,7 @@ use wardkeep_policy::workspace::Workspace;
 use super::{Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
 use crate::index::Asked;
 use crate::notices;
-use crate::policy::{About, Desk, watched_files};
+use crate::policy::{About, Desk, Kept, watched_files};
 use crate::store::StoreReader;
 
 /// Notifications that a session is told of at its beginning.
@@ -243,7 +243,13 @@ impl Monitor {
     }
 
     /// Writes down in the audit log, too, that a protected file was not written.
-    pub(super) fn write_blocked(&self, who: &Who<'_>, tool: &str, what: &str) -> Result<()> {
+    pub(super) fn write_blocked(
+        &self,
+        who: &Who<'_>,
+        tool: &str,
+        what: &str,
+        kept: Kept,
+    ) -> Result<()> {
         {
             let session = self.session(who.session)?;
             let mut session = held(&session);
@@ -255,7 +261,7 @@ impl Monitor {
         let workspace = Workspace::open(who.workspace).map_err(MonitorError::from)?;
         let about = About { agent: who.agent, session: who.session };
         let desk = Desk::new(&self.store, self.config.owner);
-        desk.blocked(&workspace, tool, what, about)?;
+        desk.blocked(&workspace, tool, what, kept, about)?;
         Ok(())
     }
 

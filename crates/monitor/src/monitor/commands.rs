@@ -20,6 +20,7 @@ use super::past::{Held, Replaces};
 use super::pipeline::Crossing;
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Sent, Who};
+use crate::policy::Kept;
 use crate::resolve::{Resolver, protect_lists, protected_set, resolve_for_command};
 
 /// Denials of one command that are written down one by one.
@@ -155,7 +156,7 @@ impl Monitor {
         crossing.more.push(("tool", Value::from(shortened(command.tool))));
         let outcome = self.cross(crossing)?;
         if !hit.reads && denial.class != Class::Unknown {
-            self.write_blocked(who, command.tool, what)?;
+            self.write_blocked(who, command.tool, what, Kept::Denied)?;
         }
         Ok(outcome)
     }

@@ -10,6 +10,7 @@ use wardkeep_policy::audit::Source;
 use super::begin::PROXIES;
 use super::ops::answer;
 use super::{AnswerBody, AskError, Hook, Monitor, Question, Surroundings, Who, WhoBody, held};
+use crate::policy::Kept;
 
 /// The operation that an [`EventBody`] is asked with.
 pub const EVENT: &str = "hook.event";
@@ -181,15 +182,17 @@ impl Monitor {
             Hook::FileRename { to, .. } => to,
             _ => return Ok(()),
         };
-        let kept = [Verdict::Deny.as_str(), Verdict::Stage.as_str()];
-        if !kept.contains(&answered.verdict.as_str())
-            || !(answered.rule == "cpi-deny-sealed" || answered.rule.ends_with("-protected"))
-        {
+        let kept = match &answered.verdict {
+            verdict if verdict == Verdict::Deny.as_str() => Kept::Denied,
+            verdict if verdict == Verdict::Stage.as_str() => Kept::Staged,
+            _ => return Ok(()),
+        };
+        if !(answered.rule == "cpi-deny-sealed" || answered.rule.ends_with("-protected")) {
             return Ok(());
         }
         let who = &question.who;
         let acting = Who::new(&who.agent, &who.session, &who.workspace, who.principal()?);
         let shown: PathBuf = path.strip_prefix(&who.workspace).unwrap_or(path).to_owned();
-        Ok(self.write_blocked(&acting, "file", &shown.to_string_lossy())?)
+        Ok(self.write_blocked(&acting, "file", &shown.to_string_lossy(), kept)?)
     }
 }

@@ -5,11 +5,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use memchr::memmem;
+use wardkeep_evidence::json::Value;
 use wardkeep_evidence::record::{Payload, RecordType};
 use wardkeep_policy::audit::{Action, AuditError, Locked, Reconciled, reconcile};
 use wardkeep_policy::hash::LineHash;
 
 use super::KIND;
+use super::check::Kept;
 use crate::journal::{Folder, Position, parse_line, scan};
 use crate::store::StoreError;
 
@@ -88,23 +90,32 @@ fn tail(folder: &Folder) -> Option<Vec<u8>> {
 }
 
 /// How often a session was kept from writing a protected file, as far back as the last part of
-/// the journal tells.
-pub(super) fn blocked_in(folder: &Folder, session: &str) -> usize {
-    let Some(bytes) = tail(folder) else { return 0 };
-    bytes
-        .split(|byte| *byte == b'\n')
-        .filter(|line| memmem::find(line, MARK).is_some())
-        .filter(|line| is_blocked(line, session).unwrap_or(false))
-        .count()
+/// the journal tells: denied, and sent to the staging folder.
+pub(super) fn blocked_in(folder: &Folder, session: &str) -> (usize, usize) {
+    let Some(bytes) = tail(folder) else { return (0, 0) };
+    let (mut denied, mut staged) = (0, 0);
+    let lines = bytes.split(|byte| *byte == b'\n');
+    for line in lines.filter(|line| memmem::find(line, MARK).is_some()) {
+        match kept(line, session) {
+            Some(Kept::Denied) => denied += 1,
+            Some(Kept::Staged) => staged += 1,
+            None => {}
+        }
+    }
+    (denied, staged)
 }
 
-fn is_blocked(text: &[u8], session: &str) -> Option<bool> {
+fn kept(text: &[u8], session: &str) -> Option<Kept> {
     let line = parse_line(text)?;
     let Payload::Inline(content) = &line.record.payload else { return None };
     let content = content.as_object()?;
     let blocked = content.get("kind")?.as_str()? == KIND
         && content.get("action")?.as_str()? == Action::WriteBlocked.name();
-    Some(blocked && line.record.meta.get("session")?.as_str()? == session)
+    (blocked && line.record.meta.get("session")?.as_str()? == session).then_some(())?;
+    Some(match content.get("staged") {
+        Some(Value::Bool(true)) => Kept::Staged,
+        _ => Kept::Denied,
+    })
 }
 
 /// The newest entry in the last part of the journal.

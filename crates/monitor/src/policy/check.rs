@@ -18,6 +18,16 @@ use crate::store::StoreError;
 /// `write_blocked` entries of one session from which an alert is raised.
 const ALERT: usize = 2;
 
+/// How something was kept from a protected file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// It was denied.
+    Denied,
+    /// It was sent to the staging folder, where the owner looks at it: an agent that works as it should
+    /// does just that.
+    Staged,
+}
+
 /// What a tool wants to do.
 #[derive(Debug, Clone, Copy)]
 pub enum Ask<'a> {
@@ -103,7 +113,7 @@ impl Desk<'_> {
             }
             Level::Denied => {
                 let what = checked.denials.first().map_or("a protected file", |one| &one.what);
-                let (written, alert) = self.blocked(workspace, tool, what, about)?;
+                let (written, alert) = self.blocked(workspace, tool, what, Kept::Denied, about)?;
                 checked.written = Some(written);
                 checked.alert = alert;
             }
@@ -111,8 +121,8 @@ impl Desk<'_> {
         Ok(checked)
     }
 
-    /// Writes a refusal down as `write_blocked`, and raises an alert where it is not the session's
-    /// first.
+    /// Writes down as `write_blocked` that a protected file was not written, and raises an alert where it
+    /// is not the session's first: a grave one only where it was denied more than once.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -121,10 +131,11 @@ impl Desk<'_> {
         workspace: &Workspace,
         tool: &str,
         what: &str,
+        kept: Kept,
         about: About<'_>,
     ) -> Result<(Written, Option<RecordId>), StoreError> {
-        let written = self.write_blocked(workspace, tool, what, about)?;
-        let alert = self.alert(workspace, about)?;
+        let written = self.write_kept(workspace, tool, what, kept, about)?;
+        let alert = self.alert(workspace, kept, about)?;
         Ok((written, alert))
     }
 
@@ -132,22 +143,27 @@ impl Desk<'_> {
     fn alert(
         &self,
         workspace: &Workspace,
+        kept: Kept,
         about: About<'_>,
     ) -> Result<Option<RecordId>, StoreError> {
         if about.session.is_empty() {
             return Ok(None);
         }
-        let blocked = audit::blocked_in(self.store.journal().folder(), about.session);
-        if blocked < ALERT {
-            return Ok(None);
-        }
+        let (denied, staged) = audit::blocked_in(self.store.journal().folder(), about.session);
+        let (severity, message) = match kept {
+            Kept::Denied if denied >= ALERT => {
+                ("high", "a session tries again to write protected files: it may be injected")
+            }
+            // Once is enough.
+            _ if denied + staged == ALERT => {
+                ("info", "a session wants to change protected files again: see `wardkeep diff`")
+            }
+            _ => return Ok(None),
+        };
         let mut content = kind("alert");
-        content.push("severity", Value::from("high"));
-        content.push("write_blocked", Value::from(blocked as u64));
-        content.push(
-            "message",
-            Value::from("a session tries again to write protected files: it may be injected"),
-        );
+        content.push("severity", Value::from(severity));
+        content.push("write_blocked", Value::from((denied + staged) as u64));
+        content.push("message", Value::from(message));
         self.append(content, Principal::Sys, Some(workspace.path()), about).map(Some)
     }
 }

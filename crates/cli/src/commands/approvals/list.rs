@@ -1,13 +1,18 @@
 //! `wardkeep approvals list`
 
+use std::path::PathBuf;
+use std::time::SystemTime;
+
 use serde::Serialize;
 use wardkeep_monitor::approvals::{Asked, Grant, REQUEST_SECONDS, Standing};
+use wardkeep_monitor::identity::find;
+use wardkeep_policy::store::PolicyStore;
 
 use super::open;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::ui::Line;
+use crate::ui::{Line, quoted};
 
 /// Shows the requests that wait for an answer, and the approvals in force
 #[derive(Debug, clap::Args)]
@@ -92,6 +97,12 @@ pub(crate) fn run(context: &mut Context, _: Args) -> Result<Exit, CliError> {
     let in_force: Vec<Approval> = given.chain(standing).collect();
     let forged: Vec<String> = approvals.forged()?.iter().map(ToString::to_string).collect();
     show(context, &pending, &in_force);
+    if let Some(path) = staged(context) {
+        let path = quoted(&path.to_string_lossy());
+        context.ui.hint(&format!(
+            "changes of protected files wait to be applied: see `wardkeep diff {path}`"
+        ));
+    }
     for record in &forged {
         context.ui.fault(format!(
             "the approval in record {record:.10} was not signed with the key of this machine: it counts for nothing"
@@ -100,6 +111,19 @@ pub(crate) fn run(context: &mut Context, _: Args) -> Result<Exit, CliError> {
     let ok = forged.is_empty();
     let answer = Answer { pending, approvals: in_force, forged };
     Ok(context.finish(Exit::Success, ok, &answer))
+}
+
+/// A workspace in which changes are staged for the owner.
+fn staged(context: &Context) -> Option<PathBuf> {
+    let state = context.state_dir().ok()?;
+    let owner = rustix::process::geteuid().as_raw();
+    let mut workspaces = PolicyStore::new(&state, owner).workspaces();
+    workspaces.sort_unstable();
+    workspaces.into_iter().find(|path| {
+        let place = find(&state, owner, path, SystemTime::now()).ok().flatten();
+        let changes = place.and_then(|place| place.workspace().changes(&|_| {}).ok());
+        changes.is_some_and(|changes| !changes.changes.is_empty())
+    })
 }
 
 /// Longest text in a row.
