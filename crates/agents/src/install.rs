@@ -240,6 +240,16 @@ pub struct Finding {
     pub mend: String,
 }
 
+impl Finding {
+    /// Whether nothing is wrong but that Codex has still to be told to trust the hooks, as far as it is
+    /// known: it was not told so when they were installed.
+    #[must_use]
+    pub fn waits_for_trust(&self, agent: Agent, state: &Path) -> bool {
+        let told = || kept::paths(agent, state).iter().any(|path| path.ends_with("config.toml"));
+        agent == Agent::Codex && self.what == codex::trusted::UNTRUSTED && !told()
+    }
+}
+
 /// Looks whether an agent asks wardkeep as it was told to; what is found is what has been switched
 /// off or changed since.
 #[must_use]

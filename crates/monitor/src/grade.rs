@@ -306,6 +306,18 @@ mod tests {
         assert_eq!(found.steps.iter().map(|step| step.gains).collect::<Vec<_>>(), [10, 5]);
     }
 
+    #[test]
+    fn hooks_that_are_not_trusted_yet_earn_nothing_and_break_nothing() {
+        let mut facts = best();
+        for (program, command) in [(true, "wardkeep install claude-code"), (false, "claude")] {
+            facts.agents[0].asks = Asks::Untrusted { program };
+            let found = grade(&facts);
+            assert_eq!((found.letter, found.points), (Letter::B, 80));
+            let first = &found.steps[0];
+            assert!(!first.broken && first.command == command, "{first:?}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn points_stay_within_a_hundred(asks in proptest::collection::vec(0..4u8, 0..9)) {

@@ -53,6 +53,7 @@ mod settings;
 mod subjects;
 mod surroundings;
 mod taints;
+mod trial;
 mod who;
 
 use std::collections::HashMap;
@@ -83,7 +84,9 @@ pub use self::event::{EVENT, EventAnswer, EventBody, Part};
 pub use self::hooks::Sent;
 pub use self::model::{CallBody, FreshBody, MODEL, ModelAnswer, ModelBody, ReplyBody};
 pub use self::ops::{ASK, AnswerBody, AskError, Hook, Question, WhoBody};
+pub use self::settings::egress_in_force;
 pub use self::surroundings::Surroundings;
+pub use self::trial::{TRIAL, begin_trial, end_trial};
 pub use self::who::{Alert, MonitorError, Outcome, Who};
 
 type Result<T> = std::result::Result<T, MonitorError>;

@@ -54,6 +54,12 @@ fn folder(agent: Agent, state: &Path) -> PathBuf {
     state.join("installed").join(agent.name())
 }
 
+/// The files that were changed.
+pub(super) fn paths(agent: Agent, state: &Path) -> Vec<PathBuf> {
+    let list = read_list(&folder(agent, state).join("list.json")).ok().flatten();
+    list.map(|list| list.files.into_iter().map(|kept| kept.path).collect()).unwrap_or_default()
+}
+
 /// Keeps the bytes of before. Those of an earlier installation stay: they are the user's own.
 pub(super) fn keep(agent: Agent, changes: &[Change], around: &Surroundings) -> Result<()> {
     let folder = folder(agent, &around.state);

@@ -64,11 +64,19 @@ pub fn present(home: &Path, folders: &[PathBuf]) -> Vec<Present> {
     };
     let found = |agent: &Agent| {
         let program = program(*agent);
-        let trace = traces(*agent).iter().map(|name| home.join(name)).find(|path| path.exists());
+        let trace = traces(*agent).iter().map(|name| home.join(name)).find(|path| is_used(path));
         let by = trace.or_else(|| program.clone())?;
         Some(Present { agent: *agent, by, program })
     };
     Agent::ALL.iter().filter_map(found).collect()
+}
+
+/// Whether there is something: an empty folder shows nothing.
+fn is_used(path: &Path) -> bool {
+    match path.read_dir() {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.exists(),
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +89,10 @@ mod tests {
         let bin = home.path().join("bin");
         std::fs::create_dir_all(&bin).unwrap();
         assert_eq!(present(home.path(), std::slice::from_ref(&bin)), []);
+        // An empty folder shows nothing.
         std::fs::create_dir(home.path().join(".claude")).unwrap();
+        assert_eq!(present(home.path(), std::slice::from_ref(&bin)), []);
+        std::fs::write(home.path().join(".claude/settings.json"), "{}").unwrap();
         let codex = bin.join("codex");
         std::fs::write(&codex, "").unwrap();
         let names = |folders: &[PathBuf]| -> Vec<&str> {
@@ -93,7 +104,7 @@ mod tests {
         assert_eq!(names(&[PathBuf::from("bin")]), ["claude-code"]);
         assert_eq!(names(&[bin]), ["claude-code", "codex"]);
         for agent in Agent::ALL {
-            std::fs::create_dir_all(home.path().join(traces(*agent)[0])).unwrap();
+            std::fs::create_dir_all(home.path().join(traces(*agent)[0]).join("data")).unwrap();
         }
         assert_eq!(names(&[]).len(), Agent::ALL.len());
     }

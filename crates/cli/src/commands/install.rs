@@ -19,6 +19,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::ui::Line;
 
+/// What an agent that runs needs.
+pub(super) const ANEW: &str = "sessions that run already must be started anew";
+
 /// Lines around a change that are shown.
 const AROUND: usize = 2;
 
@@ -118,10 +121,8 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if answer.installed {
         let line = format!("Installed: {} asks wardkeep before each call.", args.agent);
         context.ui.answer(Line::default().good(line));
-        context.ui.hint("sessions that run already must be started anew");
-        context.ui.hint(
-            "`wardkeep notifications` has the trial: a write to LocalGPT.md that was blocked",
-        );
+        context.ui.hint(ANEW);
+        context.ui.hint("`wardkeep log` has the trial: a write to LocalGPT.md that was blocked");
         return Ok(context.done(&answer));
     }
     let line = format!("Written, but {} does not ask wardkeep yet.", args.agent);

@@ -354,13 +354,15 @@ fn words(record: &Record<'_>) -> String {
         return summary(&record.payload);
     };
     let text = |key: &str| content.get(key).and_then(Value::as_str);
-    if text("kind") == Some("decision")
+    let trial = text("kind") == Some("trial");
+    if (trial || text("kind") == Some("decision"))
         && let (Some(act), Some(subject), Some(verdict)) =
             (text("act"), text("subject"), text("verdict"))
     {
         let from = text("place").map(|place| format!(", {place}")).unwrap_or_default();
         let how = text("how").map(|how| format!(" ({how})")).unwrap_or_default();
-        return format!("{act} {subject}{from}: {verdict}{how}");
+        let mark = if trial { "trial of wardkeep's own: " } else { "" };
+        return format!("{mark}{act} {subject}{from}: {verdict}{how}");
     }
     let word = |value: &Value<'_>| match value {
         Value::Bool(said) => Some(said.to_string()),

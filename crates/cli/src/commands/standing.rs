@@ -4,19 +4,20 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use wardkeep_agents::Agent;
+use wardkeep_agents::install::presence::present;
 use wardkeep_agents::install::{self, INSTALLABLE, Surroundings, examine};
 use wardkeep_evidence::json::Value;
-use wardkeep_evidence::record::{Payload, RecordType};
+use wardkeep_evidence::record::{Payload, Record, RecordType};
 use wardkeep_evidence::time::Timestamp;
 use wardkeep_identity::state::Status;
 use wardkeep_monitor::anchor::Surroundings as AnchorSurroundings;
 use wardkeep_monitor::anchor::outbox::Outbox;
 use wardkeep_monitor::grade::{
-    AgentFacts, Anchors, Asks, Confined, Evidence, Facts, Files, Keeping, Policy, Skills,
-    WorkspaceFacts,
+    AgentFacts, Anchors, Asks, Confined, Evidence, Facts as Observed, Files, Keeping, Policy,
+    Skills, WorkspaceFacts,
 };
 use wardkeep_monitor::identity::{Setup, find};
-use wardkeep_monitor::index::{Filter, Index};
+use wardkeep_monitor::index::{Facts, Filter, Index, Said};
 use wardkeep_monitor::journal::parse_line;
 use wardkeep_monitor::skills::options::options;
 use wardkeep_monitor::skills::{Pin, Pins, hash_of};
@@ -34,6 +35,8 @@ use crate::error::CliError;
 pub(crate) struct Observer {
     around: Surroundings,
     owner: u32,
+    /// Where programs are looked for.
+    folders: Vec<PathBuf>,
 }
 
 impl Observer {
@@ -41,19 +44,20 @@ impl Observer {
         Ok(Self {
             around: surroundings(context, false, None)?,
             owner: rustix::process::geteuid().as_raw(),
+            folders: context.program_folders(),
         })
     }
 
     /// Everything but the evidence, which takes long: who has verified it says so. `agents` are those that
     /// are known to be here beside the ones that wardkeep was installed into or has seen.
-    pub(crate) fn facts(&self, now: Timestamp, evidence: Evidence, agents: &[Agent]) -> Facts {
+    pub(crate) fn facts(&self, now: Timestamp, evidence: Evidence, agents: &[Agent]) -> Observed {
         let index = StoreReader::open(&self.around.state)
             .ok()
             .and_then(|reader| Some((Index::open_existing(&self.around.state)?, reader)));
         let look = index.as_ref().map(|(index, reader)| (index, reader));
         let named = |agent: &Agent| agents.contains(agent);
         let agent = |agent: &Agent| self.agent(*agent, look, named(agent));
-        Facts {
+        Observed {
             agents: Agent::ALL.iter().filter_map(agent).collect(),
             workspaces: self.workspaces().iter().map(|path| self.workspace(path)).collect(),
             evidence,
@@ -95,12 +99,23 @@ impl Observer {
             let found = install::installed(agent, &self.around.state, &self.around.program);
             match examine(agent, found.as_ref().unwrap_or(&self.around)).into_iter().next() {
                 None => Asks::Yes,
+                // One that was seen has asked before.
+                Some(finding)
+                    if session.is_none() && finding.waits_for_trust(agent, &self.around.state) =>
+                {
+                    Asks::Untrusted { program: self.has_program(agent) }
+                }
                 Some(finding) => Asks::SwitchedOff(finding.what),
             }
         };
         let confined = session.unwrap_or_default();
         let (name, program) = (agent.name().to_owned(), program(agent).to_owned());
         Some(AgentFacts { name, program, asks, confined })
+    }
+
+    fn has_program(&self, agent: Agent) -> bool {
+        let found = present(&self.around.home, &self.folders);
+        found.iter().any(|one| one.agent == agent && one.program.is_some())
     }
 
     fn workspace(&self, path: &Path) -> WorkspaceFacts {
@@ -167,6 +182,9 @@ impl Observer {
     }
 }
 
+/// Sessions that are looked at for one that was no trial.
+const SESSIONS: u32 = 64;
+
 /// What confined the newest session of an agent; `None` where there was none.
 fn last_session(agent: Agent, index: &Index, reader: &StoreReader) -> Option<Confined> {
     let filter = Filter {
@@ -174,23 +192,32 @@ fn last_session(agent: Agent, index: &Index, reader: &StoreReader) -> Option<Con
         kind: Some(RecordType::SessionStart),
         ..Filter::default()
     };
-    let place = index.newest(&filter, 1).ok()?.into_iter().next()?;
-    let text = reader.folder().read_line(place).ok()?;
-    let line = parse_line(&text)?;
-    // An index is a hint: what it led to must be what was asked for.
-    if !filter.matches(&line) {
-        return None;
+    for place in index.newest(&filter, SESSIONS).ok()? {
+        let text = reader.folder().read_line(place).ok()?;
+        let line = parse_line(&text)?;
+        // An index is a hint: what it led to must be what was asked for.
+        if !filter.matches(&line) {
+            return None;
+        }
+        // A trial of the owner's says nothing of how the agent runs.
+        if Facts::of(&line.record).shape.said != Some(Said::Trial) {
+            return Some(confined(&line.record));
+        }
     }
-    let Payload::Inline(Value::Object(content)) = &line.record.payload else {
-        return Some(Confined::Unseen);
+    None
+}
+
+fn confined(record: &Record<'_>) -> Confined {
+    let Payload::Inline(Value::Object(content)) = &record.payload else {
+        return Confined::Unseen;
     };
-    let Some(Value::Object(audit)) = content.get("audit") else { return Some(Confined::Unseen) };
-    Some(match audit.get("compliance").and_then(Value::as_str) {
+    let Some(Value::Object(audit)) = content.get("audit") else { return Confined::Unseen };
+    match audit.get("compliance").and_then(Value::as_str) {
         Some("full") => Confined::Fully,
         Some("partial") => Confined::Partly,
         Some("none") => Confined::No,
         _ => Confined::Unseen,
-    })
+    }
 }
 
 /// What one types to start an agent.

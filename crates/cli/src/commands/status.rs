@@ -251,6 +251,7 @@ impl AgentRow {
             Asks::Yes => ("yes", None),
             Asks::No => ("no", None),
             Asks::Unseen => ("unseen", None),
+            Asks::Untrusted { .. } => ("untrusted", None),
             Asks::SwitchedOff(why) => ("switched_off", Some(why.clone())),
         };
         let confined = match facts.confined {
@@ -323,6 +324,7 @@ fn show(context: &mut Context, standing: &Standing, answer: &Answer) {
             "yes" => agents.plain(name).good("asks"),
             "no" => agents.plain(name).warning("does not ask"),
             "unseen" => agents.plain(name).warning("was not looked at"),
+            "untrusted" => agents.plain(name).warning("does not trust the hooks yet"),
             _ => agents.plain(name).bad("is SWITCHED OFF"),
         };
     }

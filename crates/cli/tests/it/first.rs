@@ -349,6 +349,8 @@ fn no_later_record_takes_a_grave_alert_off_the_screen() {
         });
         let mut command = command(BINARY, &home.at("work"));
         home.prepare(&mut command);
+        // A hook goes by no variable of its surroundings.
+        command.arg("--state-dir").arg(home.state());
         command.args(["hook", "claude-code", "PreToolUse", "--no-daemon"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
@@ -373,4 +375,65 @@ fn no_later_record_takes_a_grave_alert_off_the_screen() {
         count(&all["notices"], &all["more"]),
         "{status}\n{all}"
     );
+}
+
+#[test]
+fn a_trial_of_wardkeeps_own_is_on_record_and_no_alert() {
+    let home = Home::new();
+    let ran = home.run(&["init", "--user", "--yes"]);
+    assert!(ran.code == 0 && ran.stderr.contains("must be started anew"), "{ran:?}");
+    let status = home.json(&["status"]);
+    assert_eq!((&status["alerts"], &status["more_alerts"]), (&serde_json::json!([]), &0.into()));
+    assert_eq!(status["evidence"]["blocked"], 0, "{status}");
+    assert_eq!(status["agents"][0]["confined"], "unseen", "{status}");
+    let log = home.json(&["log"]).to_string();
+    assert!(log.contains("claude-code:self-test-") && log.contains("LocalGPT.md"), "{log}");
+    assert!(home.run(&["log"]).stdout.contains("trial of wardkeep's own: "));
+
+    // Whoever takes the name of a trial, of one that is over or of one that never was, is no trial.
+    let name = log.split("claude-code:self-test-").nth(1).unwrap().get(..16).unwrap().to_owned();
+    for (number, id) in [name, "0".repeat(16)].iter().enumerate() {
+        let event = serde_json::json!({
+            "session_id": format!("self-test-{id}"), "transcript_path": "/t", "cwd": home.at("work"),
+            "hook_event_name": "PreToolUse", "tool_name": "Bash",
+            "tool_input": {"command": "echo x > LocalGPT.md"}
+        });
+        let mut command = command(BINARY, &home.at("work"));
+        home.prepare(&mut command);
+        // A hook goes by no variable of its surroundings.
+        command.arg("--state-dir").arg(home.state());
+        command.args(["hook", "claude-code", "PreToolUse", "--no-daemon"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+        child.wait().unwrap();
+        let status = home.json(&["status"]);
+        assert_eq!(status["evidence"]["blocked"], number + 1, "{status}");
+        assert!(!status["alerts"].as_array().unwrap().is_empty(), "{status}");
+    }
+}
+
+#[test]
+fn codex_that_has_still_to_trust_is_not_called_done_nor_switched_off() {
+    let home = Home::new();
+    fs::create_dir(home.at(".codex")).unwrap();
+    let agents = |answer: &Value| answer["agents"].to_string();
+    assert!(!agents(&home.json(&["status"])).contains("codex"), "an empty folder is no agent");
+    fs::write(home.at(".codex/history.jsonl"), "{}\n").unwrap();
+    let ran = home.run(&["init", "--user", "--yes"]);
+    assert_eq!(ran.code, 20, "{ran:?}");
+    assert!(
+        !ran.stdout.contains("done codex") && ran.stdout.contains("codex does not ask yet"),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains("/hooks"), "{ran:?}");
+    let status = home.json(&["status"]);
+    let codex = status["agents"].as_array().unwrap().iter().find(|one| one["agent"] == "codex");
+    assert_eq!(codex.unwrap()["asks"], "untrusted", "{status}");
+    let steps = status["grade"]["steps"].as_array().unwrap();
+    let step = steps.iter().find(|one| one["what"].to_string().contains("does not trust")).unwrap();
+    assert_eq!((&step["broken"], &step["command"]), (&Value::from(false), &Value::from("codex")));
+    assert_eq!(home.run(&["status"]).code, 0);
+    let again = home.run(&["init", "--user", "--yes"]);
+    assert!(again.code == 20 && again.stderr.contains("does not ask yet"), "{again:?}");
 }

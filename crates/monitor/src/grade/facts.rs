@@ -36,6 +36,11 @@ pub enum Asks {
     Unseen,
     /// It was never told to.
     No,
+    /// It has the hooks, and was not told to trust them yet: none of them runs.
+    Untrusted {
+        /// Whether its program is here, so that it can be told.
+        program: bool,
+    },
     /// It was told to, and does not any more; why.
     SwitchedOff(String),
     /// Yes.

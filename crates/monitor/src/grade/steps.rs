@@ -67,6 +67,18 @@ fn of_agents(facts: &Facts, gaps: &mut Vec<Gap>) {
             Asks::No => {
                 gaps.push(Gap::new(ASK, format!("{name} does not ask wardkeep"), install));
             }
+            Asks::Untrusted { program: true } => {
+                let what = format!("{name} does not trust the hooks of wardkeep yet");
+                gaps.push(Gap::new(ASK, what, install));
+            }
+            // Nobody but the agent itself can be told.
+            Asks::Untrusted { program: false } => {
+                let what = format!(
+                    "{name} does not trust the hooks of wardkeep yet: start it, type `/hooks`, and \
+                     trust them"
+                );
+                gaps.push(Gap::new(ASK, what, agent.program.clone()));
+            }
             Asks::SwitchedOff(why) => {
                 let what = format!("{name} does not ask wardkeep any more: {why}");
                 gaps.push(Gap::new(ASK, what, install).broken());

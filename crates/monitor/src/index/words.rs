@@ -91,5 +91,7 @@ words! {
         Undo = "undo",
         /// Parts of an action that were allowed by themselves and did not happen: another part was not.
         Withheld = "withheld",
+        /// Something of a trial of the owner's: judged like any other, and no attack.
+        Trial = "trial",
     }
 }

@@ -8,6 +8,8 @@ use wardkeep_guard::facts::{Facts, FileFacts, NetworkFacts};
 use wardkeep_guard::taint::Taint;
 use wardkeep_guard::verdict::Decision;
 
+use crate::index::Said;
+
 /// Findings that a record names.
 const FINDINGS: usize = 8;
 /// Rules that a record names.
@@ -49,6 +51,8 @@ pub(super) struct Told<'a> {
     pub(super) content: Option<Digest>,
     pub(super) before: Option<Option<Digest>>,
     pub(super) sketch: Option<String>,
+    /// Whether it belongs to a trial of the owner's.
+    pub(super) trial: bool,
     pub(super) more: Vec<(&'static str, Value<'static>)>,
 }
 
@@ -57,7 +61,7 @@ impl Told<'_> {
         let Self { facts, decision, .. } = self;
         let mut content = Object::default();
         let mut put = |key: &'static str, value: Value<'static>| content.push(key, value);
-        put("kind", Value::from("decision"));
+        put("kind", Value::from(if self.trial { Said::Trial } else { Said::Decision }.as_str()));
         put("v", Value::from(1u64));
         put("act", Value::from(facts.act.as_str()));
         put("surface", Value::from(facts.surface.as_str()));

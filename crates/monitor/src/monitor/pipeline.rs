@@ -291,6 +291,7 @@ impl Monitor {
             content,
             before,
             sketch: sketch.as_ref().map(Sketch::to_base64),
+            trial: self.on_trial(who.session)?,
             more: std::mem::take(&mut crossing.more),
         };
         let kind = if passes { crossing.kind } else { RecordType::GuardDecision };

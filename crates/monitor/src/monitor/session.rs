@@ -441,7 +441,7 @@ impl Session {
             self.begun = None;
         }
         match text("kind") {
-            Some("decision") => {}
+            Some("decision" | "trial") => {}
             Some("descent") => {
                 text("child").into_iter().for_each(|child| self.begets(child, 0));
                 return;

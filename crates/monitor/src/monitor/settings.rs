@@ -128,6 +128,12 @@ pub(super) fn load(policy: &PolicyStore) -> Settings {
     Settings { detector, sensitive, egress, rules, workspaces: policy.workspaces(), problems }
 }
 
+/// Which hosts the owner's configuration allows and blocks, as the guards take it.
+#[must_use]
+pub fn egress_in_force(policy: &PolicyStore) -> Egress {
+    load(policy).egress
+}
+
 /// Where nobody may go anywhere: what holds while the owner's list cannot be read.
 fn closed() -> Egress {
     let config =

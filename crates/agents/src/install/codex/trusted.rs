@@ -10,6 +10,10 @@ use super::{EVENTS, document, hooks_file};
 use crate::agent::Agent;
 use crate::install::{Change, Finding, Result, Surroundings, files, is_ours};
 
+/// What is wrong with hooks that nobody has told Codex to trust.
+pub(in crate::install) const UNTRUSTED: &str =
+    "Codex was not told to trust the hooks: it skips them without a word";
+
 pub(in crate::install) fn config_file(around: &Surroundings) -> PathBuf {
     around.home.join(".codex/config.toml")
 }
@@ -75,7 +79,7 @@ pub(super) fn findings(around: &Surroundings, config: Option<&DocumentMut>) -> V
     }
     if !keys.iter().all(trusts) {
         found.push(Finding {
-            what: "Codex was not told to trust the hooks: it skips them without a word".to_owned(),
+            what: UNTRUSTED.to_owned(),
             mend:
                 "run `wardkeep install codex`; or start `codex`, type `/hooks`, and trust those of \
                    wardkeep"

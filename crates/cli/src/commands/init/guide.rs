@@ -11,7 +11,7 @@ use super::find::{Workspace, settings_of};
 use super::plan::{AgentRow, Item, Plan, Row, What, count, look_again, make};
 use super::{Args, Made, is_held};
 use crate::commands::identity::setup;
-use crate::commands::install::{left_to_do, put_in_force};
+use crate::commands::install::{ANEW, left_to_do, put_in_force};
 use crate::commands::marks;
 use crate::commands::md::{policy_store, shown};
 use crate::context::Context;
@@ -211,7 +211,12 @@ fn carry_out(context: &mut Context, args: &Args, plan: &Plan) -> Result<Vec<Done
     for (at, item) in plan.items.iter().enumerate().filter(|(_, item)| item.chosen) {
         match one(context, args, item) {
             Ok((made, left)) => {
-                context.ui.say(Line::from("  ").good("done ").plain(&item.title));
+                context.ui.say(match (&item.what, left.is_empty()) {
+                    (What::Hooks(_, plan), false) => Line::from("  ").warning("written ").plain(
+                        format!("{}: {} does not ask yet", item.files.join(", "), plan.agent),
+                    ),
+                    _ => Line::from("  ").good("done ").plain(&item.title),
+                });
                 done.push(Done { at, made, left });
             }
             Err(error) => return Err(stopped(context, plan, &done, at, error)),
@@ -337,6 +342,11 @@ fn answer(
     let left: Vec<String> = done.iter().flat_map(|one| one.left.clone()).collect();
     for step in &left {
         context.ui.hint(step);
+    }
+    let asks =
+        |one: &&Done| one.left.is_empty() && matches!(plan.items[one.at].what, What::Hooks(..));
+    if done.iter().any(|one| asks(&one)) {
+        context.ui.hint(ANEW);
     }
     let left: Vec<String> = left.into_iter().chain(plan.troubles).collect();
     let mut workspaces: Vec<Made> = plan

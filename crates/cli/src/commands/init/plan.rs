@@ -210,7 +210,10 @@ fn add_agents(context: &Context, args: &Args, plan: &mut Plan) {
                 continue;
             }
         };
-        let asks = recorded.is_some() && change.is_done();
+        let done = recorded.is_some() && change.is_done();
+        // What is written need not be in force.
+        let wrong = if done { install::examine(agent, &around) } else { Vec::new() };
+        let asks = done && wrong.is_empty();
         plan.agents.push(AgentRow {
             agent: agent.name(),
             by: shown(context, &found.by),
@@ -219,6 +222,13 @@ fn add_agents(context: &Context, args: &Args, plan: &mut Plan) {
         });
         if asks {
             plan.kept.push(format!("{agent} asks before each call"));
+            continue;
+        }
+        if done {
+            let told = |one: install::Finding| {
+                format!("{agent} has the hooks, and does not ask yet: {}: {}", one.what, one.mend)
+            };
+            plan.troubles.extend(wrong.into_iter().map(told));
             continue;
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

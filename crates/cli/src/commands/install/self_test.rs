@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use wardkeep_agents::install::Plan;
 use wardkeep_agents::install::trial::{self, Verdict};
+use wardkeep_monitor::monitor::{TRIAL, begin_trial, end_trial};
 
 use crate::context::Context;
 
@@ -19,9 +20,20 @@ pub(in crate::commands) fn run(context: &mut Context, plan: &Plan) -> Result<(),
     let folder = folder.path();
     let id: [u8; 8] = context.random().map_err(|error| error.message)?;
     let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let session = format!("self-test-{id}");
+    let session = format!("{TRIAL}{id}");
+    let name = format!("{}:{session}", plan.agent.name());
+    // Where it cannot be written down, the trial is told of as if it were an agent's.
+    let marks = context.open_store().is_ok_and(|store| begin_trial(&store, &name).is_ok());
+    let answered = answered(plan, &session, folder);
+    if marks && let Ok(store) = context.open_store() {
+        let _ = end_trial(&store, &name);
+    }
+    answered
+}
+
+fn answered(plan: &Plan, session: &str, folder: &Path) -> Result<(), String> {
     let ask = |command: &str| {
-        let (name, event) = trial::event(plan.agent, &session, folder, command)
+        let (name, event) = trial::event(plan.agent, session, folder, command)
             .ok_or("it is not known how to try it")?;
         let command = plan.commands.iter().find(|command| command.event == name);
         let command = command.ok_or("no hook is asked before a call")?;
