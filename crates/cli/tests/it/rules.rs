@@ -220,3 +220,37 @@ fn rules_that_cannot_be_used_are_not_signed() {
     fs::write(at.join("s/rules.cedar"), RULES).unwrap();
     succeed(at, &["config", "sign", "--yes", "--state-dir", "s"]);
 }
+
+#[test]
+fn explain_asks_the_owners_lists_as_a_hook_does() {
+    let scene = scene();
+    let at = scene.path();
+    let explain = |url: &str, more: &[&str]| {
+        let flags = [
+            "explain",
+            "--principal",
+            "USER",
+            "--surface",
+            "NetworkIO",
+            "--act",
+            "send",
+            "--subject",
+        ];
+        parsed(&ask(at, &[&flags[..], &[url], more, &["--json"]].concat()))
+    };
+    let url = "https://pastebin.com/raw/x";
+    assert_eq!(explain(url, &[])["rule"], "net-allow-default");
+    fs::write(at.join("s/config.toml"), "[egress]\nblocked_domains = [\"pastebin.com\"]\n")
+        .unwrap();
+    succeed(at, &["config", "sign", "--yes", "--state-dir", "s"]);
+    let answer = explain(url, &[]);
+    assert_eq!((&answer["verdict"], &answer["rule"]), (&json!("deny"), &json!("net-deny-blocked")));
+    assert!(answer["notes"].to_string().contains("pastebin.com"), "{answer}");
+    assert_eq!(explain("https://docs.rs/x", &[])["verdict"], "allow");
+    // Facts that name the host say themselves what is known of it.
+    let facts = json!({"principal": "USER", "surface": "NetworkIO", "act": "send", "subject": url,
+        "network": {"host": "pastebin.com"}});
+    fs::write(at.join("facts.json"), facts.to_string()).unwrap();
+    let answer = parsed(&ask(at, &["explain", "--facts", "facts.json", "--json"]));
+    assert_eq!(answer["verdict"], "allow");
+}

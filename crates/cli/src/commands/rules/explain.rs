@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use wardkeep_guard::network::judge;
 use wardkeep_guard::rules::explain::{Explanation, explain};
-use wardkeep_guard::rules::form::{FactsForm, Gaps};
+use wardkeep_guard::rules::form::{FactsForm, Gaps, NetworkForm};
+use wardkeep_monitor::monitor::egress_in_force;
+use wardkeep_policy::store::PolicyStore;
 
 use super::facts::{Flags, Recorded, from_json, from_record};
 use super::{load, toned, warn_of_doubt};
+use crate::commands::md::policy_store;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -16,8 +20,8 @@ use crate::ui::Line;
 /// Says which rules match facts, which decides, why, and what would have been needed
 ///
 /// The facts are given as options, as JSON, or are those of a decision in the journal. A record is
-/// judged by the rules as they are now; if they were others then, that is said. Exit 0, whatever the
-/// verdict is.
+/// judged by the rules as they are now; if they were others then, that is said. Of a request to a URL
+/// your lists of hosts are asked first, as a hook asks them. Exit 0, whatever the verdict is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Explain this record of the journal: its id, or at least the first 8 digits of it
@@ -66,13 +70,17 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
-    let (form, gaps, recorded) = match (&args.record, &args.facts) {
+    let (mut form, gaps, recorded) = match (&args.record, &args.facts) {
         (Some(record), _) => {
             let recorded = from_record(context, record)?;
             (recorded.form.clone(), Gaps::Left, Some(recorded))
         }
         (None, Some(file)) => (from_json(file)?, Gaps::Filled, None),
         (None, None) => (args.flags.form(), Gaps::Filled, None),
+    };
+    let listed = match &recorded {
+        Some(_) => Vec::new(),
+        None => ask_lists(&mut form, &policy_store(context)?),
     };
     let facts = form.facts(gaps).map_err(|error| {
         let text = error.to_string();
@@ -83,7 +91,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let explanation = explain(&loaded.rules, &facts);
     let notes = recorded
         .as_ref()
-        .map_or_else(Vec::new, |recorded| notes(recorded, &explanation, loaded.rules.digest()));
+        .map_or(listed, |recorded| notes(recorded, &explanation, loaded.rules.digest()));
     show(context, &explanation);
     notes.iter().for_each(|note| context.ui.note(note));
     warn_of_doubt(context, &loaded.rules);
@@ -116,6 +124,39 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         digest: loaded.rules.digest(),
     };
     Ok(context.done(&answer))
+}
+
+/// Adds what the owner's lists say of the host that a request goes to, where the facts do not; and says
+/// so in words.
+fn ask_lists(form: &mut FactsForm, policy: &PolicyStore) -> Vec<String> {
+    let given = form.network.as_ref();
+    let told = given.is_some_and(|network| network.url.is_some() || network.host.is_some());
+    if form.act != "send" || form.subject.is_empty() || told {
+        return Vec::new();
+    }
+    let given = form.network.take().unwrap_or_default();
+    let method = given.method.clone().unwrap_or_else(|| "GET".to_owned());
+    let judged = judge(&form.subject, &method, given.payload, &egress_in_force(policy));
+    let found = judged.facts;
+    let mut notes: Vec<String> = judged.notes.iter().map(ToString::to_string).collect();
+    let list = match (found.blocked, found.allowed, found.listed) {
+        (true, ..) => Some("is blocked by your lists, or by those that are built in"),
+        (_, true, _) => Some("is on your list `allowed_domains`"),
+        (_, false, true) => Some("is not on your list `allowed_domains`"),
+        _ => None,
+    };
+    notes.extend(list.map(|list| format!("`{}` {list} (`[egress]` in config.toml)", found.host)));
+    form.network = Some(NetworkForm {
+        allowed: found.allowed || given.allowed,
+        listed: found.listed || given.listed,
+        blocked: found.blocked || given.blocked,
+        internal: found.internal || given.internal,
+        metadata: found.metadata || given.metadata,
+        oversized: found.oversized || given.oversized,
+        exfiltration: found.exfiltration || given.exfiltration,
+        ..NetworkForm::from(&found)
+    });
+    notes
 }
 
 fn notes(recorded: &Recorded, explanation: &Explanation, digest: &str) -> Vec<String> {
