@@ -108,7 +108,8 @@ impl Rules {
             Err(problems) => {
                 let first = problems.first().map_or_else(String::new, RuleProblem::summary);
                 let reason = format!(
-                    "the owner's rules cannot be used ({first}), so every action has to be approved"
+                    "the owner's rules cannot be used ({first}), so every action has to be approved \
+                     until the owner has mended them: `wardkeep rules check`"
                 );
                 let doubt = Some(asked(BROKEN, reason));
                 Self { own: OwnRules::default(), problems, doubt, digest }
@@ -122,7 +123,8 @@ impl Rules {
     pub fn changed(mut self, why: &str) -> Self {
         if self.doubt.is_none() {
             let reason = format!(
-                "the owner's rules are not as they were signed ({}), so every action has to be approved",
+                "the owner's rules are not as they were signed ({}), so every action has to be approved \
+                 until the owner has looked at them and signed them: `wardkeep config sign`",
                 wardkeep_evidence::check::printable(why)
             );
             self.doubt = Some(asked(CHANGED, reason));

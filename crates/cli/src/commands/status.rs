@@ -9,6 +9,9 @@ use wardkeep_monitor::grade::{AgentFacts, Asks, Confined, Files, Keeping, Policy
 use wardkeep_monitor::identity::find;
 use wardkeep_monitor::index::{self, Severity};
 use wardkeep_monitor::notices::{self, Notice};
+use wardkeep_monitor::rules;
+use wardkeep_policy::signed_set::{Change, Kind, SetState, SetVerification};
+use wardkeep_policy::store::PolicyStore;
 
 use super::identity::{self, StatusArgs};
 use super::look::with_index;
@@ -21,7 +24,7 @@ use crate::ui::{Line, quoted};
 
 /// Shows on one screen how well this machine is protected, what waits for you, and what to do next
 ///
-/// The grade, the agents that ask, the workspaces, the evidence, requests that wait, alerts that nobody
+/// The grade, the agents that ask, the workspaces, the config, the evidence, requests that wait, alerts that nobody
 /// has acknowledged, and the one next thing to do with its command. Exit 20: something is broken.
 ///
 /// With a workspace, the files that define its agent: each protected and watched file is ok, drifted,
@@ -58,6 +61,7 @@ struct Answer {
     grade: marks::Row,
     agents: Vec<AgentRow>,
     workspaces: Vec<WorkspaceRow>,
+    config: Option<ConfigRow>,
     evidence: Option<EvidenceRow>,
     pending: Vec<Request>,
     alerts: Vec<Notice>,
@@ -81,6 +85,16 @@ struct WorkspaceRow {
     drifted: usize,
     policy: String,
     staged: usize,
+}
+
+/// Config, rules, profiles and pins, which are signed together.
+#[derive(Serialize)]
+struct ConfigRow {
+    state: &'static str,
+    /// What is not as it was signed.
+    changes: Vec<String>,
+    /// Why every action is asked about until that is mended.
+    asks: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -126,12 +140,14 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     let workspaces = standing.facts.workspaces.iter();
     let workspaces = workspaces.map(|facts| WorkspaceRow::of(facts, &state, owner)).collect();
     let (alerts, more_alerts) = unseen(context, &state)?;
-    let mut answer = Answer::new(&standing, workspaces, pending, alerts, more_alerts);
+    let config = ConfigRow::of(&PolicyStore::new(&state, owner).settings().set);
+    let mut answer = Answer::new(&standing, workspaces, config, pending, (alerts, more_alerts));
     if let Some(next) = &mut answer.next {
         next.command = context.ui.command_line(&next.command);
     }
     show(context, &standing, &answer);
-    let broken = standing.grade.steps.iter().any(|step| step.broken);
+    let broken = standing.grade.steps.iter().any(|step| step.broken)
+        || answer.config.as_ref().is_some_and(|config| config.asks.is_some());
     let exit = if broken { Exit::ActionRequired } else { Exit::Success };
     Ok(context.finish(exit, !broken, &answer))
 }
@@ -160,9 +176,9 @@ impl Answer {
     fn new(
         standing: &Standing,
         workspaces: Vec<WorkspaceRow>,
+        config: Option<ConfigRow>,
         pending: Vec<Request>,
-        alerts: Vec<Notice>,
-        more_alerts: u64,
+        (alerts, more_alerts): (Vec<Notice>, u64),
     ) -> Self {
         let mut evidence = None;
         if let Some(report) = &standing.report {
@@ -175,11 +191,13 @@ impl Answer {
                 held: report.protection.held_for_owner,
             });
         }
-        let next = next(standing, &workspaces, &pending, &alerts);
+        let mended = config.as_ref().and_then(ConfigRow::next);
+        let next = mended.or_else(|| next(standing, &workspaces, &pending, &alerts));
         Self {
             grade: (&standing.grade).into(),
             agents: standing.facts.agents.iter().map(AgentRow::of).collect(),
             workspaces,
+            config,
             evidence,
             pending,
             alerts,
@@ -264,6 +282,64 @@ impl AgentRow {
     }
 }
 
+impl ConfigRow {
+    /// `None` where nothing was signed and nothing is there to sign.
+    fn of(set: &SetVerification) -> Option<Self> {
+        let nothing = set.files.is_empty() && set.memory.last_counter == 0;
+        if nothing && matches!(set.state, SetState::Unsigned | SetState::NoKey(_)) {
+            return None;
+        }
+        let changes = match &set.state {
+            SetState::Changed(changes) => changes.iter().map(told).collect(),
+            _ => Vec::new(),
+        };
+        let rules = rules::in_force(set);
+        let asks = rules.doubt().map(|hit| hit.rule.to_string());
+        Some(Self { state: set.state.name(), changes, asks })
+    }
+
+    fn next(&self) -> Option<Next> {
+        let asks = self.asks.as_deref()?;
+        let what = match (asks, self.changes.first()) {
+            ("rules-ask-broken", _) => {
+                let why = "your rules cannot be used: until they are mended, every action asks";
+                let command = "wardkeep rules check".to_owned();
+                return Some(Next { command, why: why.to_owned() });
+            }
+            (_, Some(change)) => format!("{change} since you signed"),
+            (_, None) => format!("the signature of your config does not count: {}", self.state),
+        };
+        Some(Next {
+            command: "wardkeep config sign".to_owned(),
+            why: format!("{what}: until you look at it and sign, every action asks"),
+        })
+    }
+
+    fn line(&self, row: Line) -> Line {
+        let what = match self.changes.as_slice() {
+            [] => self.state.replace('_', " "),
+            [one] => one.clone(),
+            [first, rest @ ..] => format!("{first}, and {} more", rest.len()),
+        };
+        match (self.state, &self.asks) {
+            (_, Some(_)) => row.bad(what).plain(": every action asks"),
+            ("valid", None) => row.good("signed"),
+            ("unsigned", None) => row.warning("not signed: only what tightens holds"),
+            (_, None) => row.warning(what),
+        }
+    }
+}
+
+fn told(change: &Change) -> String {
+    let how = match change.kind {
+        Kind::Modified => "was changed",
+        Kind::Removed => "is gone",
+        Kind::Added => "was added",
+        Kind::Unreadable => "cannot be read",
+    };
+    format!("{} {how}", change.name)
+}
+
 impl WorkspaceRow {
     fn of(facts: &WorkspaceFacts, state: &Path, owner: u32) -> Self {
         let path = Path::new(&facts.path);
@@ -342,6 +418,7 @@ fn show(context: &mut Context, standing: &Standing, answer: &Answer) {
         all if all > MOST => lines.push(row("").faint(format!("and {} more", all - MOST))),
         _ => {}
     }
+    lines.extend(answer.config.as_ref().map(|config| config.line(row("config"))));
     lines.push(match &answer.evidence {
         None => row("evidence").plain("nothing is recorded yet"),
         Some(found) => {
@@ -409,5 +486,9 @@ fn alerts(answer: &Answer, lines: &mut Vec<Line>) {
             _ => line.warning(grave),
         };
         lines.push(line.plain(&alert.message));
+    }
+    let shown = answer.alerts.len().min(MOST) as u64;
+    if all > shown {
+        lines.push(Line::from("  ").faint(format!("and {} more", all - shown)));
     }
 }

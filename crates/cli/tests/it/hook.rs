@@ -548,9 +548,18 @@ fn a_signed_config_that_is_gone_loosens_nothing() {
         }
         let ran = fetch();
         assert!(ran.code == 2 && ran.stderr.contains("config.toml was"), "{change:?}: {ran:?}");
+        // The answer and the screen say what to do about it.
+        assert!(ran.stderr.contains("wardkeep config sign"), "{ran:?}");
+        let status = place.scene.json(20, "s", &["status"]);
+        assert_eq!(status["config"]["state"], "changed", "{status}");
+        let command = status["next"]["command"].as_str().unwrap();
+        assert!(command.ends_with(" config sign"), "{status}");
+        let shown = place.scene.expect(20, "s", &["status"]).stdout;
+        assert!(shown.contains("every action asks"), "{shown}");
         fs::write(&config, &signed).unwrap();
         assert!(is_leave(&place.shell("ls")));
     }
+    assert!(place.scene.expect(0, "s", &["status"]).stdout.contains("config     signed"));
 }
 
 #[test]
