@@ -322,8 +322,9 @@ pub(super) fn plain(context: &Context, state: &Path, workspace: &Path) -> Result
         let policy = verified.policy().filter(|_| !settings.switches.disable_policy);
         Some(build_block(policy.map(|policy| policy.text()), false, settings.suffix()))
     };
+    let now = Arc::new(now);
     config.block = now();
-    config.block_now = Some(Arc::new(now));
+    config.block_now = Some(now);
     Ok(config)
 }
 

@@ -331,7 +331,7 @@ fn what_is_no_stream_of_events_is_refused() {
             format!(": a note\n{document}\n\n"),
             format!("event: x\n data: {document}\n\n"),
             format!("data : {document}\n\n"),
-            sse(&[document.clone()]),
+            sse(std::slice::from_ref(&document)),
         ] {
             let (shown, well, report) = streamed(wire, &text);
             hides_call(&text, &shown);
@@ -791,7 +791,7 @@ fn replies_with(key: &str) -> Vec<(Wire, &'static str, bool, String)> {
     ] {
         let document = candidate(parts);
         all.push((Wire::Gemini, name, false, document.to_string()));
-        all.push((Wire::Gemini, name, true, sse(&[document.clone()])));
+        all.push((Wire::Gemini, name, true, sse(std::slice::from_ref(&document))));
         all.push((Wire::Gemini, name, true, sse(&[json!({ "response": document })])));
     }
     let mut why = candidate(json!([{"text": "x"}]));

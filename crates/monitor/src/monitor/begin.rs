@@ -306,7 +306,10 @@ impl Monitor {
 
 /// The files that a policy is verified from, told by what the file system says of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PolicyFiles(Vec<Option<(u64, u64, u64, i64, i64)>>);
+pub(super) struct PolicyFiles(Vec<Option<Told>>);
+
+/// Device, number, size and time of change of a file.
+type Told = (u64, u64, u64, i64, i64);
 
 impl PolicyFiles {
     fn of(desk: &Desk<'_>, workspace: &Workspace) -> Self {

@@ -294,7 +294,10 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
     ("a link to a package that is not there yet", "ln -s node_modules/later k2"),
     ("a link to all packages", "mkdir -p node_modules; ln -s ../node_modules src/k3"),
-    ("a link to a package, by another link", "mkdir -p src/a1; ln -s src/a1 k4 && ln -s ../../node_modules/p src/a1/x"),
+    (
+        "a link to a package, by another link",
+        "mkdir -p src/a1; ln -s src/a1 k4 && ln -s ../../node_modules/p src/a1/x",
+    ),
     (
         "a link to a package, moved out of it",
         "mkdir -p node_modules/q; ln -s $PWD/node_modules/p node_modules/q/l && mv node_modules/q/l k5",
@@ -307,7 +310,10 @@ const ATTACKS: &[(&str, &str)] = &[
         "a link to a package, by another name",
         "mkdir -p node_modules/q; ln -s $PWD/node_modules/p node_modules/q/l2; ln node_modules/q/l2 k7",
     ),
-    ("a link into git's own", "mkdir -p .git/foo; echo EVIL > .git/foo/CLAUDE.md; ln -s .git/foo k8"),
+    (
+        "a link into git's own",
+        "mkdir -p .git/foo; echo EVIL > .git/foo/CLAUDE.md; ln -s .git/foo k8",
+    ),
     ("a link to git's own", "ln -s ../.git src/k9"),
     ("a link to proposals", "mkdir -p .soulguard/staging/k; ln -s .soulguard/staging/k k10"),
     // Names that tools obey.

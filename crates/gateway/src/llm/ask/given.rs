@@ -125,6 +125,7 @@ impl Piece<'_> {
 }
 
 /// All strings in a value, however deep; of keys those that are more than a name.
+#[expect(clippy::ptr_arg, reason = "what is kept of it borrows where it can")]
 fn find<'t>(doc: &Doc<'t>, at: At, key: &Cow<'t, str>, free: bool, out: &mut Vec<Leaf<'t>>) {
     match doc.kind(at) {
         Kind::String => {
