@@ -56,7 +56,7 @@ fn requests_are_answered_by_key_and_nothing_hostile_gets_through() {
     let ran = typed(&place, "", b"ayq").unwrap();
     assert_eq!(ran.code, 0, "{ran:?}");
     // By the code that `wardkeep approvals list` shows.
-    assert!(ran.stdout.contains(&format!("Approve request {:.10} once?", request)), "{ran:?}");
+    assert!(ran.stdout.contains(&format!("Approve request {request:.10} once?")), "{ran:?}");
     assert_eq!(place.scene.json(0, "s", &["approvals", "show", &request])["status"], "approved");
 }
 
