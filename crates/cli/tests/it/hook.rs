@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -726,6 +726,11 @@ fn staged_writes_are_no_attack_and_denied_ones_are() {
         let soul = json!({"file_path": place.work().join("SOUL.md"), "content": text});
         let ran = place.call("Write", soul);
         assert!(ran.stdout.contains("updatedInput"), "{ran:?}");
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let staged = &answer["hookSpecificOutput"]["updatedInput"]["file_path"];
+        let staged = Path::new(staged.as_str().unwrap());
+        fs::create_dir_all(staged.parent().unwrap()).unwrap();
+        fs::write(staged, text).unwrap();
     }
     let audit = fs::read_to_string(place.scene.at("s/.security_audit.jsonl")).unwrap();
     assert_eq!(audit.matches("write_blocked").count(), 3, "{audit}");

@@ -187,7 +187,7 @@ const TABLE: &[(&str, &[&str], &str)] = &[
     (
         "contamination",
         &["PROVED", "--state-dir", "state"],
-        "by_type direct direction files graph left memory more records reindexed sessions source \
+        "by_type causes direct direction files graph left memory more records reindexed result sessions source \
          stopped truncated",
     ),
     ("notifications", &["--state-dir", "state"], "acknowledged more notices record reindexed"),

@@ -375,7 +375,7 @@ fn addresses_inside_addresses_count() {
 #[test]
 fn notes_say_why() {
     let judged = judge("https://webhook.site\\@a.example/", "GET", 5 << 20, &Egress::default());
-    assert!(judged.notes.len() >= 3, "{:?}", judged.notes);
+    assert!(judged.notes.len() >= 2, "{:?}", judged.notes);
     assert!(judge("https://docs.example/", "GET", 0, &Egress::default()).notes.is_empty());
     assert!(!facts_of("https://a.example/", "GET / HTTP/1.1\r\n", 0, &Egress::default()).resolved);
 }
@@ -383,8 +383,8 @@ fn notes_say_why() {
 /// The rule that denies it says that it is blocked: nothing is said twice.
 #[test]
 fn that_it_is_blocked_is_no_note() {
-    let lists = egress("blocked_domains = [\"bad.example\", \"192.0.2.1\"]");
-    for url in ["https://bad.example/", "https://192.0.2.1/"] {
+    let lists = egress("blocked_domains = [\"bad.example\", \"93.184.215.14\"]");
+    for url in ["https://bad.example/", "https://93.184.215.14/"] {
         let judged = judge(url, "GET", 0, &lists);
         assert!(judged.facts.blocked && judged.notes.is_empty(), "{url}: {:?}", judged.notes);
     }

@@ -201,6 +201,9 @@ pub(super) fn hide() -> io::Result<()> {
     done(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }).map(drop)
 }
 
+/// What a call is called that nobody carries out.
+pub(super) const UNNAMED: &str = "call";
+
 /// What a call is, and where its arguments are.
 pub(super) fn name(number: c_long) -> &'static str {
     match number {
@@ -228,6 +231,6 @@ pub(super) fn name(number: c_long) -> &'static str {
         libc::SYS_link => "link",
         #[cfg(target_arch = "x86_64")]
         libc::SYS_symlink => "symlink",
-        _ => "call",
+        _ => UNNAMED,
     }
 }

@@ -21,7 +21,7 @@ const TOOLS: &str = r#"
     # A folder that would be one of a worktree, and the worktree `wt`.
     tree() { mkdir -p "$1" wt; echo ref: refs/heads/main > "$1/HEAD"; echo "$WS/wt/.git" > "$1/gitdir"; echo "gitdir: $WS/$1" > wt/.git; }
     store() { mkdir -p "$1/objects" "$1/refs/heads"; printf '[core]\n\tfsmonitor = "%s;#"\n' "$evil" > "$1/config"; hook "$1/hooks/pre-commit"; }
-    commit() { (cd "$1" && git status; date > new; git add new; git commit -m x); }
+    commit() { (cd "$1" && git status; date +%s%N > new; git add new; git commit -m x); }
 "#;
 
 const FRESH: &str = "rm -rf .git && git init -q -b main . && git config user.name a && git config user.email a@b \
@@ -196,9 +196,9 @@ const CASES: &[Case] = &[
     ),
     Case(
         "hooks of a submodule",
-        "FRESH; git init -q -b main $OUT/sub; git -C $OUT/sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m s; git -c protocol.file.allow=always submodule --quiet add $OUT/sub sub; git -C sub config core.hooksPath .hk; git -C sub config user.name a; git -C sub config user.email a@b",
-        "hook sub/.hk/pre-commit",
-        "commit sub",
+        "FRESH; git init -q -b main $OUT/sub; git -C $OUT/sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m s; git -c protocol.file.allow=always submodule --quiet add $OUT/sub mod; git -C mod config core.hooksPath .hk; git -C mod config user.name a; git -C mod config user.email a@b",
+        "hook mod/.hk/pre-commit",
+        "commit mod",
     ),
     Case(
         "hooks where the letters are old",
