@@ -228,7 +228,7 @@ const tests = async (browser, { ready }, request) => {
     equal((await page.goto(at(path))).status(), 200, path);
     await harmless(page, path);
     const raw = await page.$eval("main", (main) => {
-      main.querySelectorAll("pre, textarea").forEach((one) => one.remove());
+      main.querySelectorAll("pre, textarea, title").forEach((one) => one.remove());
       return main.textContent.match(/.{0,30}`.{0,30}/)?.[0] ?? "";
     });
     equal(raw, "", `${path}: no backtick is left`);
