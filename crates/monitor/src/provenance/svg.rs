@@ -20,7 +20,7 @@ const ROWS: usize = 16;
 const LEAST: usize = 480;
 const TAINTED: &str = "#7c3aed";
 /// Letters that fit into a node.
-const LETTERS: usize = 30;
+const LETTERS: usize = 27;
 
 /// Draws a graph. The oldest is on the left where the walk went forward, the start where it went
 /// backward; whatever the records hold stays text. With `links` each record leads to its view.

@@ -65,6 +65,8 @@ pub(super) fn print(context: &mut Context, shown: &Shown) {
         [] => "none".to_owned(),
         names => names.join(", "),
     };
+    let others: Vec<String> =
+        shown.rules.iter().filter(|rule| **rule != shown.rule).cloned().collect();
     let mut rows = vec![
         ("what", format!("{} ({})", shown.act, shown.surface)),
         ("subject", shown.subject.clone()),
@@ -73,7 +75,7 @@ pub(super) fn print(context: &mut Context, shown: &Shown) {
         ("workspace", shown.workspace.clone()),
         ("asked at", shown.at.clone()),
         ("rule", shown.rule.clone()),
-        ("also matched", or_none(&shown.rules)),
+        ("also matched", or_none(&others)),
         ("reason", shown.reason.clone()),
         ("taint of its own", or_none(&shown.direct)),
         ("taint of session", or_none(&shown.ambient)),
