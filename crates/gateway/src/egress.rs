@@ -27,6 +27,8 @@ mod screen;
 mod serve;
 pub mod socks;
 mod stream;
+#[cfg(feature = "monitor")]
+mod together;
 mod tunnel;
 
 pub use crate::threads::Running;

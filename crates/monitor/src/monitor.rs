@@ -79,7 +79,10 @@ use self::taints::Recent;
 
 pub use self::begin::Begun;
 pub use self::commands::Command;
-pub use self::egress::{EGRESS, EgressAnswer, EgressBody, Refused};
+pub use self::egress::{
+    EGRESS, EGRESS_SEVERAL, EgressAnswer, EgressAnswers, EgressBody, EgressSeveral, Refused,
+    SEVERAL,
+};
 pub use self::event::{EVENT, EventAnswer, EventBody, Part};
 pub use self::hooks::Sent;
 pub use self::model::{CallBody, FreshBody, MODEL, ModelAnswer, ModelBody, ReplyBody};

@@ -253,8 +253,8 @@ impl Shared {
             if let Some(why) = rules.objection(target, standing.rule(), *address) {
                 return Err(closed(why));
             }
-            if self.config.dialer.is_own(*address)
-                && !rules.names_own(target, standing.rule(), *address)
+            if !rules.names_own(target, standing.rule(), *address)
+                && self.config.dialer.is_own(*address)
             {
                 return Err(closed("this machine"));
             }

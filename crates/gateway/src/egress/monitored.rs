@@ -7,6 +7,7 @@ use wardkeep_monitor::daemon::Starter;
 use wardkeep_monitor::monitor::{EGRESS, EgressAnswer, EgressBody, Monitor, Refused, WhoBody};
 
 use super::decider::{BoxFuture, Decider, Decision, Denial, Ended, Outcome, Request, Verdict};
+use super::together::{Together, Urgency};
 use crate::place::Place;
 
 /// Asks the reference monitor, and has it record.
@@ -14,19 +15,24 @@ use crate::place::Place;
 pub struct Monitored {
     who: WhoBody,
     place: Place,
+    together: Arc<Together>,
 }
 
 impl Monitored {
     /// With a monitor in this process.
     #[must_use]
     pub fn here(monitor: Arc<Monitor>, who: WhoBody) -> Self {
-        Self { who, place: Place::here(monitor) }
+        Self::at(Place::here(monitor), who)
     }
 
     /// With the daemon of a state directory, as its owner; it is started where it does not run.
     #[must_use]
     pub fn daemon(state: &Path, starter: Starter, who: WhoBody) -> Self {
-        Self { who, place: Place::daemon(state, starter) }
+        Self::at(Place::daemon(state, starter), who)
+    }
+
+    fn at(place: Place, who: WhoBody) -> Self {
+        Self { who, together: Arc::new(Together::new(place.clone())), place }
     }
 
     /// Whatever goes wrong is an error, and an error is a denial.
@@ -50,7 +56,7 @@ impl Decider for Monitored {
                 addresses: request.addresses.clone(),
                 refused,
             };
-            match self.ask(asked).await {
+            match self.together.ask(asked, Urgency::Now).await {
                 Ok(EgressAnswer { allowed: true, record, .. }) => {
                     Decision { verdict: Verdict::Allow { upload: None }, record }
                 }
@@ -93,7 +99,7 @@ impl Decider for Monitored {
                 took: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
             };
             // The request itself is recorded; what became of it has no more to say where this fails.
-            let _ = self.ask(told).await;
+            let _ = self.together.ask(told, Urgency::Soon).await;
         })
     }
 

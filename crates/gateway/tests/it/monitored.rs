@@ -161,3 +161,59 @@ fn many_at_once_are_all_recorded() {
     });
     scene.records(320);
 }
+
+/// Questions go to the monitor several at a time: everybody gets the answer to their own.
+#[test]
+fn answers_of_many_at_once_are_not_mixed_up() {
+    let scene = Scene::new(&format!("[egress]\nblocked_ip_ranges = [\"{BLOCKED}/32\"]\n"));
+    let mut lab = Lab::new();
+    lab.threads = 2;
+    lab.allow.push("other.test".to_owned());
+    lab.name("other.test", &[BLOCKED]);
+    let proxy = scene.proxy(lab);
+    std::thread::scope(|scope| {
+        for thread in 0..12 {
+            let proxy = &proxy;
+            scope.spawn(move || {
+                for number in 0..10 {
+                    let (host, expected) = match (thread + number) % 3 {
+                        0 => ("other.test", 403),
+                        1 => ("unlisted.test", 403),
+                        _ => ("allowed.test", 200),
+                    };
+                    let answer = proxy.get(&format!("http://{host}/{thread}-{number}"), host);
+                    assert_eq!(status(&answer), expected, "{host}: {answer}");
+                    let rule = match host {
+                        "other.test" => "net-deny-blocked",
+                        "unlisted.test" => "egress-unlisted",
+                        _ => "200",
+                    };
+                    assert!(answer.contains(rule), "{host}: {answer}");
+                }
+            });
+        }
+    });
+    // 40 of each; what was allowed has an outcome, and its parent is a request to that host. Denials may be summed up.
+    let until = Instant::now() + Duration::from_secs(20);
+    let records = loop {
+        let records = read(&scene.state.join("journal"));
+        let outcomes =
+            records.iter().filter(|(_, one)| one.to_string().contains("\"took\"")).count();
+        if outcomes == 40 {
+            break records;
+        }
+        assert!(Instant::now() < until, "{outcomes} outcomes");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let id = |one: &Value| one["recordId"].as_str().or(one["id"].as_str()).unwrap().to_owned();
+    let allowed: Vec<String> = records
+        .iter()
+        .filter(|(_, one)| one.to_string().contains("http://allowed.test/"))
+        .map(|(_, one)| id(one))
+        .collect();
+    assert_eq!(allowed.len(), 40);
+    for (_, outcome) in records.iter().filter(|(_, one)| one.to_string().contains("\"took\"")) {
+        let text = outcome.to_string();
+        assert_eq!(allowed.iter().filter(|id| text.contains(id.as_str())).count(), 1, "{text}");
+    }
+}

@@ -15,12 +15,16 @@ use wardkeep_guard::surface::{Act, Surface};
 use wardkeep_guard::verdict::Verdict;
 
 use super::content::shortened;
-use super::pipeline::Crossing;
-use super::{AskError, Monitor, Outcome, Result, Sent, Who, WhoBody};
+use super::pipeline::{Crossing, Later, Taker};
+use super::{AskError, Monitor, Outcome, Result, Sent, Who, WhoBody, held};
 use crate::store::Event;
 
 /// The operation that an [`EgressBody`] is asked with.
 pub const EGRESS: &str = "egress.ask";
+/// The operation that an [`EgressSeveral`] is asked with.
+pub const EGRESS_SEVERAL: &str = "egress.several";
+/// Questions that may be put together.
+pub const SEVERAL: usize = 64;
 /// Addresses of one request that are written down.
 const ADDRESSES: usize = 8;
 
@@ -98,6 +102,21 @@ pub enum EgressBody {
     },
 }
 
+/// Several questions, up to [`SEVERAL`]: what they lead to is written down with one flush.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct EgressSeveral {
+    /// The questions.
+    pub all: Vec<EgressBody>,
+}
+
+/// The answers to [`EgressSeveral`], one for each and in that order.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub struct EgressAnswers {
+    /// The answers; where there is none, why. That is a denial.
+    pub all: Vec<std::result::Result<EgressAnswer, String>>,
+}
+
 /// A rule, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -126,24 +145,65 @@ pub struct EgressAnswer {
     pub pending: bool,
 }
 
+impl EgressBody {
+    /// On whose behalf it is asked.
+    fn who(&self) -> &WhoBody {
+        let (Self::Request { who, .. }
+        | Self::Screen { who, .. }
+        | Self::Ask { who, .. }
+        | Self::Name { who, .. }
+        | Self::Outcome { who, .. }) = self;
+        who
+    }
+}
+
 impl Monitor {
     /// Answers the proxy.
     ///
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn egress(&self, asked: &EgressBody) -> std::result::Result<EgressAnswer, AskError> {
-        let (EgressBody::Request { who: body, .. }
-        | EgressBody::Screen { who: body, .. }
-        | EgressBody::Ask { who: body, .. }
-        | EgressBody::Name { who: body, .. }
-        | EgressBody::Outcome { who: body, .. }) = asked;
+        self.egress_taken(asked, None)
+    }
+
+    /// Answers several questions of the proxy. Nothing is answered before all of it is on disk.
+    ///
+    /// # Errors
+    /// When there are too many, or what was decided could not be written: that is a denial of all.
+    pub fn egress_several(
+        &self,
+        asked: &EgressSeveral,
+    ) -> std::result::Result<EgressAnswers, AskError> {
+        if asked.all.len() > SEVERAL {
+            return Err(AskError::Malformed(format!("more than {SEVERAL} questions at once")));
+        }
+        let later = Later::new(&self.store);
+        let take = |event: Event<'_>| later.take(event);
+        let answered = asked.all.iter().map(|one| self.egress_taken(one, Some(&take)));
+        let all = answered.map(|one| one.map_err(|error| error.to_string())).collect();
+        if let Err(error) = later.on_disk() {
+            // What was not written is not remembered either.
+            for one in &asked.all {
+                held(&self.sessions).forget(&one.who().session);
+            }
+            return Err(error.into());
+        }
+        Ok(EgressAnswers { all })
+    }
+
+    fn egress_taken(
+        &self,
+        asked: &EgressBody,
+        taker: Option<Taker<'_>>,
+    ) -> std::result::Result<EgressAnswer, AskError> {
+        let body = asked.who();
         let who = Who::new(&body.agent, &body.session, &body.workspace, body.principal()?);
         match asked {
             EgressBody::Request { url, method, way, size, content, addresses, refused, .. } => {
                 let content = content.as_ref().map(String::as_bytes);
                 let sent = Sent { size: *size, content };
                 let refused = refused.as_ref();
-                Ok(self.leave(&who, (url, method, way), sent, addresses, refused)?)
+                Ok(self.leave(&who, (url, method, way), sent, addresses, refused, taker)?)
             }
             EgressBody::Screen { url, method, .. } => Ok(self.screen(&who, url, method)),
             EgressBody::Ask { url, .. } => Ok(self.ask_owner(&who, url)?),
@@ -158,7 +218,7 @@ impl Monitor {
                         RecordId::from_hex(id).ok_or_else(why)
                     })
                     .transpose()?;
-                let record = self.left(&who, request, asked)?;
+                let record = self.left(&who, request, asked, taker)?;
                 Ok(EgressAnswer {
                     allowed: true,
                     rule: "egress-outcome".to_owned(),
@@ -178,6 +238,7 @@ impl Monitor {
         sent: Sent<'_>,
         addresses: &[IpAddr],
         refused: Option<&Refused>,
+        taker: Option<Taker<'_>>,
     ) -> Result<EgressAnswer> {
         let mut refused =
             refused.map(|refused| (shortened(&refused.rule), shortened(&refused.reason)));
@@ -187,7 +248,7 @@ impl Monitor {
             refused.get_or_insert(("egress-no-policy".to_owned(), reason.to_owned()));
         }
         let egress = self.settings();
-        let outcome = self.outbound(who, url, method, sent, |crossing| {
+        let outcome = self.outbound(who, url, method, sent, taker, |crossing| {
             if let Some(facts) = crossing.action.network.take() {
                 let facts = network::resolved_to(facts, addresses, &egress.egress);
                 crossing.action.network = Some(facts);
@@ -205,7 +266,7 @@ impl Monitor {
     /// Asks the owner about a host, unless the owner has answered.
     fn ask_owner(&self, who: &Who<'_>, url: &str) -> Result<EgressAnswer> {
         let sent = Sent { size: 0, content: None };
-        let outcome = self.outbound(who, url, "CONNECT", sent, |crossing| {
+        let outcome = self.outbound(who, url, "CONNECT", sent, None, |crossing| {
             let reason =
                 format!("no rule names {}: the program waits for your answer", shortened(url));
             crossing.asks = Some(("egress-unlisted".to_owned(), reason));
@@ -266,6 +327,7 @@ impl Monitor {
         who: &Who<'_>,
         request: Option<RecordId>,
         told: &EgressBody,
+        taker: Option<Taker<'_>>,
     ) -> Result<RecordId> {
         let EgressBody::Outcome { sent, received, status, address, ended, why, took, .. } = told
         else {
@@ -296,7 +358,10 @@ impl Monitor {
         event.session = who.session;
         event.workspace = &workspace;
         event.parents = request.into_iter().filter(|id| *id != RecordId::ZERO).collect();
-        Ok(self.store.append(event)?.id)
+        match taker {
+            Some(take) => take(event),
+            None => Ok(self.store.append(event)?.id),
+        }
     }
 }
 

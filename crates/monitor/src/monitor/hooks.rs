@@ -367,7 +367,7 @@ impl Monitor {
         method: &str,
         sent: Sent<'_>,
     ) -> Result<Outcome> {
-        self.outbound(who, url, method, sent, |_| {})
+        self.outbound(who, url, method, sent, None, |_| {})
     }
 
     /// As [`Monitor::on_outbound_request`], for a call of a tool: its result comes from the request, too.
@@ -380,7 +380,8 @@ impl Monitor {
         sent: Sent<'_>,
     ) -> Result<Outcome> {
         let of = call.map(|call| ("call", Value::from(call.to_string())));
-        let outcome = self.outbound(who, url, method, sent, |crossing| crossing.more.extend(of))?;
+        let more = |crossing: &mut Crossing<'_>| crossing.more.extend(of);
+        let outcome = self.outbound(who, url, method, sent, None, more)?;
         if let Some(call) = call.filter(|_| outcome.verdict == Verdict::Allow) {
             held(&*self.session(who.session)?).sends_for(call, outcome.record);
         }
@@ -394,6 +395,7 @@ impl Monitor {
         url: &str,
         method: &str,
         sent: Sent<'_>,
+        taker: Option<Taker<'_>>,
         more: impl FnOnce(&mut Crossing<'_>),
     ) -> Result<Outcome> {
         let settings = self.settings();
@@ -412,6 +414,7 @@ impl Monitor {
         crossing.why = (!judged.notes.is_empty()).then(|| judged.notes.join(" "));
         crossing.how = format!("{method}, {size} bytes");
         crossing.bytes = sent.content;
+        crossing.taker = taker;
         more(&mut crossing);
         self.cross(crossing)
     }

@@ -10,7 +10,7 @@ use wardkeep_guard::taint::Taint;
 use wardkeep_policy::store::PolicyStore;
 
 use super::commands::Command;
-use super::egress::{EGRESS, EgressBody};
+use super::egress::{EGRESS, EGRESS_SEVERAL, EgressBody, EgressSeveral};
 use super::event::{EVENT, EventBody};
 use super::model::{MODEL, ModelBody};
 use super::{Monitor, MonitorError, Outcome, Sent, Surroundings, Who};
@@ -358,6 +358,9 @@ impl Handler for Monitor {
                 Role::Agent => self.event_of(&event.clone().of_agent(), whose),
             }),
             EGRESS => answered(&request, |asked: &EgressBody| self.egress(asked)),
+            EGRESS_SEVERAL => {
+                answered(&request, |asked: &EgressSeveral| self.egress_several(asked))
+            }
             MODEL => answered(&request, |asked: &ModelBody| self.model(asked, whose)),
             _ => Response::unknown(&request),
         }

@@ -237,6 +237,58 @@ fn a_model_request_that_cannot_be_recorded_is_not_answered() {
 }
 
 #[test]
+fn requests_that_cannot_be_recorded_together_do_not_leave() {
+    let test = "requests_that_cannot_be_recorded_together_do_not_leave";
+    let Some(disk) = SmallDisk::mount(test, "8m") else { return };
+    let (state, work) = (disk.0.path().join("state"), tempfile::tempdir().unwrap());
+    let owner = rustix::process::getuid().as_raw();
+    let config = MonitorConfig::new(StoreConfig::new(SetClock::new().clock()), owner);
+    let monitor = Monitor::open(&state, config).unwrap();
+    let who = serde_json::json!({
+        "agent": "egress", "session": "egress:1", "workspace": work.path(), "principal": "USER"
+    });
+    let request = |url: &str| {
+        serde_json::json!({
+            "egress": "request", "who": who, "url": url, "method": "GET", "way": "http",
+            "size": 0, "content": null, "addresses": ["93.184.215.14"], "refused": null
+        })
+    };
+    let ask = |all: Vec<serde_json::Value>| {
+        let asked = serde_json::json!({ "all": all });
+        monitor.egress_several(&serde_json::from_value(asked).unwrap())
+    };
+    let mut nobody = request("http://example.org/");
+    nobody["who"]["principal"] = "NOBODY".into();
+    let told = serde_json::json!({
+        "egress": "outcome", "who": who, "request": "no id", "sent": 1, "received": 1,
+        "status": 200, "address": null, "ended": "done", "why": null, "took": 1
+    });
+    // What one of them gets wrong is nobody else's trouble; and each gets its own answer.
+    let all = [request("http://example.org/a"), nobody, request("http://webhook.site/b"), told];
+    let first = ask(all.to_vec()).unwrap().all;
+    let allowed: Vec<_> = first.iter().map(|one| one.as_ref().map(|one| one.allowed)).collect();
+    assert!(matches!(allowed[..], [Ok(true), Err(_), Ok(false), Err(_)]), "{first:?}");
+    let more = vec![request("http://example.org/"); wardkeep_monitor::monitor::SEVERAL + 1];
+    assert!(ask(more).is_err());
+
+    let ballast = disk.0.path().join("ballast");
+    take_room(&ballast);
+    let page = |number| request(&format!("http://example.org/{number}"));
+    let refused = (0..40).filter(|number| ask(vec![page(*number), page(*number)]).is_err()).count();
+    assert!(refused > 30, "{refused}");
+    File::create(&ballast).unwrap();
+    fs::remove_file(&ballast).unwrap();
+    let last = ask(vec![page(41), page(42)]).unwrap().all;
+    let there = ids_in(&state);
+    let answered = first.iter().chain(&last).filter_map(|one| one.as_ref().ok());
+    let records: Vec<_> = answered.filter_map(|one| one.record.as_ref()).collect();
+    assert_eq!(records.len(), 4);
+    assert!(records.iter().all(|id| there.contains(*id)), "{records:?}");
+    let report = verify(&state);
+    assert!(report.passed(), "{:?}", report.findings.kept());
+}
+
+#[test]
 fn with_the_append_only_attribute_nothing_is_ever_cut() {
     let test = "with_the_append_only_attribute_nothing_is_ever_cut";
     let folder = tempfile::tempdir().unwrap();
