@@ -13,6 +13,8 @@ use super::supervisor::Stop;
 /// Longest path, with the zero at its end.
 const PATH_MAX: usize = 4096;
 const PAGE: u64 = 4096;
+/// How much of a text is read at a time.
+const FIRST: usize = 512;
 
 /// A thread whose call waits. What is read of it counts only after [`Caller::is_there`].
 #[derive(Debug, Clone)]
@@ -57,8 +59,9 @@ impl Caller<'_> {
         while text.len() < PATH_MAX {
             // Not over the end of a page: the next one may not be there.
             let room = usize::try_from(PAGE - address % PAGE).map_err(|_| Errno::FAULT)?;
-            let mut some = [0; PATH_MAX];
-            let some = &mut some[..room.min(PATH_MAX - text.len())];
+            // Most paths are short.
+            let mut some = [0; FIRST];
+            let some = &mut some[..room.min(FIRST).min(PATH_MAX - text.len())];
             let count = abi::read_memory(self.call.pid, address, some).map_err(|_| Errno::FAULT)?;
             if count == 0 {
                 return Err(Errno::FAULT.into());

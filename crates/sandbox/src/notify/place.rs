@@ -44,9 +44,16 @@ impl Place {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Links of `/proc` into other processes are never a part of a path.
-        let parent = openat2(anchor, above, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+        let open = |resolve| openat2(anchor, above, flags, Mode::empty(), resolve);
+        let plain = plain(above).map(|plain| (plain, open(ResolveFlags::NO_SYMLINKS)));
+        let (parent, path) = match plain {
+            // No link was followed: the path is the real one.
+            Some((plain, Ok(parent))) => (parent, Some(plain.to_vec())),
+            Some((_, Err(Errno::LOOP))) | None => (open(ResolveFlags::NO_MAGICLINKS)?, None),
+            Some((_, Err(error))) => return Err(error.into()),
+        };
         let is_proc = is_proc(&parent)?;
-        let path = real_path_of_folder(own, &parent)?;
+        let path = path.map_or_else(|| real_path_of_folder(own, &parent), Ok)?;
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         Ok(Self { parent, path, name, slash, is_proc })
     }
@@ -68,6 +75,17 @@ impl Place {
         }
         if self.name.is_empty() { Err(otherwise.into()) } else { Ok(self) }
     }
+}
+
+/// A path of a folder that is written as the kernel would write it, if no part of it is a link: from the root on,
+/// and nothing in it that leads elsewhere than down.
+fn plain(path: &[u8]) -> Option<&[u8]> {
+    let rest = path.strip_prefix(b"/")?;
+    let Some(rest) = rest.strip_suffix(b"/") else {
+        return (rest.is_empty()).then_some(path);
+    };
+    let is_plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    rest.split(|byte| *byte == b'/').all(is_plain).then(|| &path[..=rest.len()])
 }
 
 /// Whether something lies in `/proc`.
@@ -94,4 +112,63 @@ fn real_path_of_folder(own: BorrowedFd<'_>, folder: &OwnedFd) -> Result<Vec<u8>,
 
 pub(super) fn path_buf(path: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_kernel_would_write_is_plain() {
+        for (path, is) in [
+            ("/", Some("/")),
+            ("/a/", Some("/a")),
+            ("/a/b c/.d/", Some("/a/b c/.d")),
+            ("/.../", Some("/...")),
+            ("//", None),
+            ("//a/", None),
+            ("/a//", None),
+            ("/a//b/", None),
+            ("/a/./", None),
+            ("/a/../b/", None),
+            ("/..", None),
+            ("a/", None),
+            (".", None),
+            ("", None),
+        ] {
+            let found = plain(path.as_bytes()).map(|path| std::str::from_utf8(path).unwrap());
+            assert_eq!(found, is, "{path}");
+        }
+    }
+
+    /// Whichever way a folder is found, its path is the one that the kernel tells.
+    #[test]
+    fn both_ways_tell_the_same_path() {
+        let told = || {
+            // The thread's directory is changed on the way.
+            super::super::abi::own_directory().unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let real = folder.path().canonicalize().unwrap();
+            std::fs::create_dir_all(real.join("a/b")).unwrap();
+            std::os::unix::fs::symlink(real.join("a"), real.join("l")).unwrap();
+            let root = OwnedFd::from(std::fs::File::open("/").unwrap());
+            let own = std::fs::File::open("/proc/thread-self/fd").unwrap();
+            let place = |below: &str| {
+                let path = CString::new(real.join(below).as_os_str().as_bytes()).unwrap();
+                Place::of(own.as_fd(), &root, &path)
+            };
+            for (below, is) in [
+                ("a/b/x", "a/b"),
+                ("l/b/x", "a/b"),
+                ("a/./b/x", "a/b"),
+                ("a/../l/b/x/", "a/b"),
+                ("a//b/x", "a/b"),
+                ("l/x", "a"),
+            ] {
+                assert_eq!(path_buf(&place(below).unwrap().path), real.join(is), "{below}");
+            }
+            assert!(matches!(place("n/x"), Err(Stop::Error(Errno::NOENT))));
+        };
+        std::thread::spawn(told).join().unwrap();
+    }
 }
