@@ -58,8 +58,8 @@ struct Rest {
     missing: Vec<Missing>,
     /// Version of Landlock.
     landlock: Option<i32>,
-    /// Whether there is a filter.
-    filtered: bool,
+    /// Whether there is a filter, and whether names that are made are watched.
+    has: (bool, bool),
     /// Known when the workspace was looked at.
     applied: Option<Applied>,
 }
@@ -114,6 +114,14 @@ impl Prepared {
             Ok(()) => true,
             Err(why) => {
                 lack(&spec, Layer::Seccomp, why, &mut missing)?;
+                // Calls that make names are told by a filter, too.
+                let why = "without filters of system calls nobody tells of names that are made";
+                if !spec.allow_degraded.contains(&Layer::Names) {
+                    let (layer, why) = (Layer::Names, why.to_owned());
+                    let how = available::NO_FILTER;
+                    return Err(SandboxError::Unavailable { layer, why, how });
+                }
+                missing.push(Missing { layer: Layer::Names, why: why.to_owned() });
                 false
             }
         };
@@ -162,7 +170,8 @@ impl Prepared {
             },
             models: spec.models,
         };
-        let rest = Rest { view, spec, missing, landlock, filtered, applied: None };
+        let has = (set.filter.is_some(), set.watch.is_some());
+        let rest = Rest { view, spec, missing, landlock, has, applied: None };
         Ok(Self { set, rest })
     }
 
@@ -282,8 +291,8 @@ impl Rest {
                 lack(&self.spec, Layer::Names, why, &mut self.missing)?;
             }
         }
-        let Self { view, spec, missing, applied, landlock, filtered } = self;
-        let make = || what_applies(spec, view, *landlock, *filtered, missing.clone());
+        let Self { view, spec, missing, applied, landlock, has } = self;
+        let make = || what_applies(spec, view, *landlock, *has, missing.clone());
         Ok(applied.get_or_insert_with(make))
     }
 
@@ -402,7 +411,7 @@ fn what_applies(
     spec: &Spec,
     view: &View,
     landlock: Option<i32>,
-    filtered: bool,
+    (filtered, watched): (bool, bool),
     missing: Vec<Missing>,
 ) -> Applied {
     let lacking = |layer: Layer| missing.iter().any(|one| one.layer == layer);
@@ -410,6 +419,7 @@ fn what_applies(
     layers.retain(|layer| match layer {
         Layer::Landlock => landlock.is_some(),
         Layer::Seccomp => filtered,
+        Layer::Names => watched,
         _ => true,
     });
     let [read, write, masked, read_only, sockets] = view.in_words();

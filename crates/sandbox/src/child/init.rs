@@ -85,6 +85,8 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
             let filtered = set.filter.is_some();
             let supervisor = if filtered { supervisor.with_one_root() } else { supervisor };
             let supervisor = supervisor.that_learns(set.learns).that_holds(&set.linked);
+            // INVARIANT: the only other thread of this process (`is_watched`) uses no path and makes no file.
+            let supervisor = supervisor.that_is_alone();
             let supervisor = supervisor.that_locks(set.lock.take());
             let supervisor = if set.asks { with_questions(supervisor, &life) } else { supervisor };
             let ends = (set.plan.is_none()).then_some((program, set.landlock));

@@ -120,6 +120,8 @@ pub struct Supervisor {
     /// `/`.
     pub(super) home: Arc<OwnedFd>,
     root: Option<(u32, u32, u64, u64)>,
+    /// Whether no other thread of the process minds what its directory and its umask are.
+    is_alone: bool,
     /// What was read of callers a moment ago.
     masks: Masks,
     /// Directories, and `.git` files, that came into being in this run: device and inode.
@@ -182,6 +184,7 @@ impl Supervisor {
             own,
             home: Arc::new(home),
             root: Some(root),
+            is_alone: false,
             masks: Masks::default(),
             made: HashSet::new(),
             linked: HashSet::new(),
@@ -205,6 +208,14 @@ impl Supervisor {
     #[must_use]
     pub fn with_one_root(mut self) -> Self {
         self.root = None;
+        self
+    }
+
+    /// For a process in which no other thread makes a file or uses a relative path: then the directory and the umask may
+    /// be all of its threads', where the kernel gives this one none of its own. Containers often forbid `unshare` whole.
+    #[must_use]
+    pub fn that_is_alone(mut self) -> Self {
+        self.is_alone = true;
         self
     }
 
@@ -354,11 +365,12 @@ impl Supervisor {
     }
 
     /// Works until nobody is left who could call, or until there is something to read from `until`. The
-    /// thread gets a directory and a umask of its own. A caller that is not answered gets `ENOSYS` when the
+    /// thread gets a directory and a umask of its own (but see [`Self::that_is_alone`]). A caller that is not answered gets `ENOSYS` when the
     /// supervisor is dropped.
     pub fn run(&mut self, until: Option<BorrowedFd<'_>>) -> Summary {
-        // Without it the umask would be everybody's; then nothing is made for anybody.
-        if abi::own_directory().is_err() || rustix::process::fchdir(&*self.home).is_err() {
+        // Without it the umask would be everybody's; unless nobody else is there, nothing is made for anybody.
+        let is_own = abi::own_directory().is_ok() || self.is_alone;
+        if !is_own || rustix::process::fchdir(&*self.home).is_err() {
             return Summary::default();
         }
         abi::wake_at_once(self.listener.as_fd());

@@ -42,6 +42,10 @@ pub(super) fn why_no_namespaces(errno: Errno) -> String {
     format!("the kernel refuses them ({errno}), as inside of many containers")
 }
 
+/// How names can be watched where there are no filters.
+pub(super) const NO_FILTER: &str = "use a kernel with CONFIG_SECCOMP_FILTER, or go without both by \
+     --allow-degraded seccomp --allow-degraded names";
+
 /// How a layer can be had.
 pub(super) fn how(layer: Layer) -> &'static str {
     match layer {

@@ -3,7 +3,100 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-use crate::lab::{Lab, NOBODY, is_root, skipped};
+use crate::lab::{Lab, NOBODY, is_root, skipped, users};
+
+/// Executes a program for which calls are errors: pairs of numbers, of a call and of an error.
+const DENY: &str = "
+import ctypes, os, struct, sys
+filter = [(0x20, 0, 0, 0)]
+for one in sys.argv[1].split(','):
+    call, error = map(int, one.split(':'))
+    filter += [(0x15, 0, 1, call), (0x06, 0, 0, 0x50000 | error)]
+filter += [(0x06, 0, 0, 0x7FFF0000)]
+text = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *one) for one in filter))
+class Program(ctypes.Structure):
+    _fields_ = [('length', ctypes.c_ushort), ('filter', ctypes.c_void_p)]
+program = Program(len(filter), ctypes.cast(text, ctypes.c_void_p))
+library = ctypes.CDLL(None)
+library.prctl(38, 1, 0, 0, 0)
+assert library.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
+os.execv(sys.argv[2], sys.argv[2:])
+";
+
+/// Runs the stage where a call is an error, as in containers.
+fn where_denied(lab: &Lab, call: i64, error: i32, script: &str, degraded: &str) -> (i32, String) {
+    let out = lab.at("ws/out");
+    let _ = std::fs::remove_file(&out);
+    let inner = lab.command(&format!("exec > {} 2>&1\n{script}", out.display()));
+    let mut outer = Command::new("python3");
+    outer.args(["-c", DENY]).arg(format!("{call}:{error}"));
+    outer.arg(inner.get_program()).args(inner.get_args());
+    outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer.env("WARDKEEP_TEST_TELL", "1");
+    if !degraded.is_empty() {
+        outer.env("WARDKEEP_TEST_DEGRADED", degraded);
+    }
+    if is_root() {
+        outer.uid(lab.uid()).gid(lab.uid());
+    }
+    let done = outer.current_dir(lab.at("ws")).stdin(Stdio::null()).output().unwrap();
+    let text = std::fs::read_to_string(&out).unwrap_or_default();
+    let told =
+        String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    (done.status.code().unwrap_or(-1), text + &told)
+}
+
+fn has_python() -> bool {
+    std::path::Path::new("/usr/bin/python3").exists()
+}
+
+/// Names that are made are told by a filter, too: whoever does without filters does without both, and has said so.
+#[test]
+fn without_filters_names_are_not_watched_and_that_must_be_said() {
+    if !has_python() {
+        return skipped("needs python3 to deny system calls");
+    }
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "mkdir -p .claude; echo EVIL > .claude/settings.json; echo EVIL > .envrc";
+        let denied =
+            |degraded: &str| where_denied(&lab, libc::SYS_seccomp, libc::EINVAL, script, degraded);
+        let (code, told) = denied("");
+        assert!(code == 125 && told.contains("`seccomp` is not available"), "{told}");
+        let (code, told) = denied("seccomp");
+        assert!(code == 125 && told.contains("`names` is not available"), "{told}");
+        assert!(told.contains("--allow-degraded seccomp --allow-degraded names"), "{told}");
+        assert!(!lab.at("ws/.envrc").exists(), "as user {uid}");
+        let (code, told) = denied("seccomp,names");
+        assert_eq!(code, 0, "{told}");
+        assert!(told.contains("denied: layers namespaces,proc,landlock\n"), "{told}");
+    }
+}
+
+/// As in a container with the usual filter, which forbids `unshare` whole.
+#[test]
+fn where_nothing_can_be_unshared_files_are_made_all_the_same() {
+    if !has_python() {
+        return skipped("needs python3 to deny system calls");
+    }
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "umask 027; echo hi > plain && mkdir -p d/e && mv plain d/e/f && stat -c %a d d/e/f
+            (umask 077; echo x > own && stat -c %a own); echo y > theirs && stat -c %a theirs
+            cd d/e && echo here > g && cat g; cd ../..; echo EVIL > .envrc; echo EVIL >> AGENTS.md; cat AGENTS.md";
+        let (code, told) = where_denied(&lab, libc::SYS_unshare, libc::EPERM, script, "namespaces");
+        assert_eq!(code, 0, "as user {uid}: {told}");
+        let lines: Vec<_> = told.lines().filter(|line| !line.contains("denied")).take(6).collect();
+        assert_eq!(lines[..5], ["750", "640", "600", "640", "here"], "as user {uid}: {told}");
+        assert!(!lab.at("ws/.envrc").exists(), "as user {uid}");
+        assert!(
+            told.contains("\nbe good\n") && told.contains("/.envrc (`.envrc` is protected)"),
+            "{told}"
+        );
+        let (code, told) = where_denied(&lab, libc::SYS_unshare, libc::EPERM, "true", "");
+        assert!(code == 125 && told.contains("`namespaces` is not available"), "{told}");
+    }
+}
 
 /// Runs the stage in a user namespace in which no other can be made.
 fn without_namespaces(lab: &Lab, script: &str, degraded: Option<&str>) -> (i32, String) {

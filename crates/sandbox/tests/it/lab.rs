@@ -84,6 +84,11 @@ impl Lab {
         self.folder.path().join(name)
     }
 
+    /// Whose it is.
+    pub(crate) fn uid(&self) -> u32 {
+        self.uid
+    }
+
     /// A command that runs `script` confined; see [`stage`].
     pub(crate) fn command(&self, script: &str) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -210,16 +215,23 @@ fn stage() {
     }
     let answers = variable("WARDKEEP_TEST_ANSWERS");
     spec.ask = answers.is_some();
-    let ended = Prepared::new(spec).and_then(Prepared::spawn).and_then(|running| match answers {
-        Some(answers) => wait_answering(running, &answers),
-        None => running.wait(),
+    let tells = variable("WARDKEEP_TEST_TELL").is_some();
+    let ended = Prepared::new(spec).and_then(Prepared::spawn).and_then(|running| {
+        if tells {
+            let layers: Vec<_> = running.applied().layers.iter().map(Layer::to_string).collect();
+            println!("\ndenied: layers {}", layers.join(","));
+        }
+        match answers {
+            Some(answers) => wait_answering(running, &answers),
+            None => running.wait(),
+        }
     });
     match ended {
         Ok(ended) => {
             if ended.stuck {
                 println!("\nconfine: stuck");
             }
-            if variable("WARDKEEP_TEST_TELL").is_some() {
+            if tells {
                 println!();
                 for one in &ended.denials {
                     println!("denied: {:?} {one} by {} x{}", one.kind, one.program, one.times);
