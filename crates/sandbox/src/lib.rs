@@ -56,7 +56,7 @@ pub use denial::{Denial, DenialKind};
 pub use error::{SandboxError, Step};
 pub use names::{PathPattern, PatternError};
 pub use notify::Answer;
-pub use run::{Answers, Ended, Prepared, Question, Remains, Running, TIMED_OUT};
+pub use run::{Answers, Ended, Prepared, Question, Remains, Repository, Running, TIMED_OUT};
 pub use skill::{SandboxHandle, SkillExecutionConfig, prepare_skill_sandbox};
 pub use spec::{Applied, Layer, Limits, Missing, Network, Spec};
 pub use view::{Explained, explain, holds_secrets};

@@ -24,6 +24,7 @@
 mod abi;
 mod act;
 mod bare;
+mod born;
 mod caller;
 mod check;
 mod filter;

@@ -87,8 +87,19 @@ pub struct Ended {
     /// that are shown empty, and in a run that learns what was looked for, is there outside and is not shown.
     /// Other reads fail with the kernel's plain error, and are not noticed.
     pub denials: Vec<Denial>,
-    /// Repositories that came into being, and what each would execute.
-    pub repositories: Vec<(String, String)>,
+    /// Repositories that came into being.
+    pub repositories: Vec<Repository>,
+}
+
+/// A repository that came into being in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Repository {
+    /// Where it is.
+    pub path: String,
+    /// What git would execute there, with commas between; empty where there is nothing.
+    pub executes: String,
+    /// Protected names in it that would have been refused elsewhere, in the same way.
+    pub holds: String,
 }
 
 impl Prepared {

@@ -56,6 +56,8 @@ const IDENTITY_FILE: &str = "soulguard.json";
 const MAX_CONFIG: u64 = 4 << 20;
 /// Of these, those that are the first of their rule have the second half to themselves.
 const OF_ONE_RULE: usize = 3;
+/// Protected names of a new repository that are shown.
+const HELD: usize = 12;
 /// More new repositories than this are not noticed.
 const REPOSITORIES: usize = 256;
 /// Nothing was started.
@@ -632,17 +634,23 @@ fn finish(context: &mut Context, ended: &Ended) -> Exit {
     if ended.code == 0 { Exit::Success } else { Exit::Refused }
 }
 
-/// Those in which git would execute something come first.
+/// Those in which git would execute something come first, then those that hold what others obey.
 fn tell_repositories(context: &mut Context, ended: &Ended) {
     let mut all: Vec<_> = ended.repositories.iter().collect();
-    all.sort_by_key(|(_, executes)| executes.is_empty());
-    for (path, executes) in all.iter().take(SHOWN) {
-        let executes = if executes.is_empty() {
-            String::new()
-        } else {
-            format!("; git would execute there: {executes}")
-        };
-        context.ui.note(&format!("a repository was made: {path}{executes}"));
+    all.sort_by_key(|one| (one.executes.is_empty(), one.holds.is_empty()));
+    for one in all.iter().take(SHOWN) {
+        let mut text = format!("a repository was made: {}", one.path);
+        if !one.executes.is_empty() {
+            text += &format!("; git would execute there: {}", one.executes);
+        }
+        if !one.holds.is_empty() {
+            let names: Vec<_> = one.holds.split(", ").collect();
+            text += &format!("; it holds {}", names[..names.len().min(HELD)].join(", "));
+            if names.len() > HELD {
+                text += " and more, see the record of the run";
+            }
+        }
+        context.ui.note(&text);
     }
     let more = all.len().saturating_sub(SHOWN);
     if more > 0 {

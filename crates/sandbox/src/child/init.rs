@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -45,8 +46,10 @@ pub(crate) const ASKED: u8 = 10;
 pub(crate) const WITHDRAWN: u8 = 12;
 /// An answer; the number of the question is behind it, and one of [`Answer`].
 pub(crate) const ANSWERED: u8 = 11;
-/// A repository has come into being; its path is behind it, and what it would execute.
+/// A repository has come into being; its path is behind it, what it would execute, and which protected names it holds.
 pub(crate) const MADE: u8 = 6;
+/// A repository that came into being has gone; its path is behind it.
+pub(crate) const UNMADE: u8 = 20;
 
 /// A file system does not answer; everything ends.
 pub(crate) const STUCK: u8 = 8;
@@ -56,6 +59,12 @@ pub(crate) const GO: u8 = 7;
 
 /// Longest text of a message.
 const LONGEST: usize = 2048;
+/// The same of one about a repository: a path as long as they get, of which every byte may be no text, and both lists.
+const LONGEST_MADE: usize = 3 * 4096 + 2 * MOST_LISTED + 2;
+/// Longest list of what a repository executes, or holds.
+const MOST_LISTED: usize = 4096;
+/// Longest message about a repository.
+pub(crate) const LONGEST_MESSAGE: usize = LONGEST_MADE + 1;
 
 /// Killed, where nobody waits any more.
 const ABANDONED: i32 = 128 + 9;
@@ -265,6 +274,21 @@ fn is_watched(
 const SHORTEST_LOOK: Duration = Duration::from_millis(10);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
+/// Words in a row, as far as there is room for them.
+fn listed(words: &[String]) -> String {
+    let mut all = String::new();
+    for (index, word) in words.iter().enumerate() {
+        let between = if all.is_empty() { "" } else { ", " };
+        let left = words.len() - index;
+        if all.len() + between.len() + word.len() > MOST_LISTED - 32 {
+            return format!("{all}{between}and {left} more");
+        }
+        all.push_str(between);
+        all.extend(word.chars().filter(|sign| *sign != '\0'));
+    }
+    all
+}
+
 /// Tells the other side something, if it listens.
 fn say(life: BorrowedFd<'_>, kind: u8, text: &[u8]) {
     let _ = is_said(life, kind, text);
@@ -277,7 +301,8 @@ fn is_said(life: BorrowedFd<'_>, kind: u8, text: &[u8]) -> bool {
 /// Whether the other side was told something, for which it may take some time.
 fn is_said_within(life: BorrowedFd<'_>, kind: u8, text: &[u8], patience: Duration) -> bool {
     let mut message = vec![kind];
-    message.extend(text.iter().take(LONGEST));
+    let longest = if matches!(kind, MADE | UNMADE) { LONGEST_MADE } else { LONGEST };
+    message.extend(text.iter().take(longest));
     let until = std::time::Instant::now() + patience;
     loop {
         match rustix::net::send(life, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
@@ -354,13 +379,20 @@ fn watch(
     loop {
         if let Some(one) = &mut supervisor {
             let summary = one.run(Some(events.as_fd()));
+            // What has gone leaves its place in the list of the other side to others.
+            let is_there =
+                |path: &PathBuf| summary.repositories.iter().any(|one| one.path == *path);
+            made.retain(|path: &PathBuf, _| {
+                is_there(path) || !is_said(life, UNMADE, path.display().to_string().as_bytes())
+            });
             for repository in summary.repositories {
-                let executes = repository.executes.join(", ");
-                let text = format!("{}\0{executes}", repository.path.display());
-                if made.get(&repository.path) != Some(&executes)
+                let (executes, holds) = (listed(&repository.executes), listed(&repository.holds));
+                let text = format!("{}\0{executes}\0{holds}", repository.path.display());
+                let lists = (executes, holds);
+                if made.get(&repository.path) != Some(&lists)
                     && is_said_within(life, MADE, text.as_bytes(), PATIENCE)
                 {
-                    made.insert(repository.path, executes);
+                    made.insert(repository.path, lists);
                 }
             }
             // Where nobody is left who could call, it returns at once.

@@ -12,6 +12,7 @@ use rustix::process::{PidfdGetfdFlags, fchdir, pidfd_getfd, umask};
 
 use super::abi;
 use super::bare;
+use super::born::Born;
 use super::caller::Caller;
 use super::check::Deed;
 use super::git::{self, Part};
@@ -73,11 +74,11 @@ impl Supervisor {
         caller.is_there()?;
         let _ = umask(mask);
         mkdirat(&place.parent, &place.name, Mode::from_raw_mode(mode & 0o7777))?;
-        let made = statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(made.st_mode) == FileType::Directory {
-            self.remember(&made);
+        let (made, kind) = Born::of(&place.parent, place.name.as_c_str())?;
+        if kind == FileType::Directory {
+            self.remember(made);
             if place.name.as_bytes() == b".git" {
-                self.remember_repository(&place, &made);
+                self.remember_repository(&place, made);
             }
         }
         Ok(Done::Value(0))

@@ -10,10 +10,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::born::Born;
 use super::check::Deed;
 use super::git::{self, Part};
 use super::place::{Place, path_buf};
-use super::supervisor::{Stop, Supervisor};
+use super::supervisor::{Stop, Supervisor, TOO_MANY};
 
 /// What makes one: the first, and either both of the second and third, or the last.
 const MAKES: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
@@ -115,7 +116,7 @@ impl Supervisor {
             return refuse("a git hook executes");
         }
         if is_repository(&place.parent) {
-            let is_new = self.is_new(&fstat(&place.parent)?);
+            let is_new = self.is_new(Born::of(&place.parent, c"")?.0);
             return match deed {
                 _ if is(name, "commondir") => {
                     refuse("git would take settings and hooks from elsewhere")
@@ -134,12 +135,14 @@ impl Supervisor {
         if !makes || !would_be(&place.parent, name) {
             return Ok(());
         }
-        let is_new = self.is_new(&fstat(&place.parent)?);
+        let is_new = self.is_new(Born::of(&place.parent, c"")?.0);
         if !is_new || is(name, "commondir") || has(&place.parent, "commondir") {
             return refuse("the directory would become a repository without a `.git`");
         }
         self.check_contents(&place.parent, path)?;
-        self.note(path_buf(&place.path), &[]);
+        if !self.note(path_buf(&place.path), &[]) {
+            return refuse(TOO_MANY);
+        }
         Ok(())
     }
 

@@ -4,13 +4,14 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, openat, readlinkat, statat};
 use rustix::io::Errno;
 
+use super::born::Born;
 use super::git::{self, Part};
 use super::names::{Counted, bytes, is_below, parts_of};
 use super::place::{Place, path_buf};
-use super::supervisor::{Stop, Supervisor};
+use super::supervisor::{Stop, Supervisor, TOO_MANY};
 use crate::cases;
 use crate::names::Hit;
 
@@ -166,10 +167,13 @@ impl Supervisor {
         }
         if let Some(repository) = self.repository(&counted, hit.at) {
             let (names, path) = (parts[hit.at..end].to_vec(), counted.up_to(end - 1));
+            // What cannot be told at the end is not let through.
+            if !self.note(repository, &names) {
+                return refuse(TOO_MANY.into());
+            }
             if !self.grant(path) {
                 return refuse("too many protected names were made in this run".into());
             }
-            self.note(repository, &names);
             return Ok(());
         }
         let protected = rule(&parts[hit.at..end]);
@@ -461,12 +465,12 @@ impl Supervisor {
     /// Whether what is at a real path, or the directory that it is in, came into being in this run.
     pub(super) fn is_new_at(&self, path: &Path, parent: bool) -> bool {
         let path = if parent { path.parent().unwrap_or(path) } else { path };
-        let found = statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-        found.is_ok_and(|found| self.is_new(&found))
+        let found = Born::of(rustix::fs::CWD, path);
+        found.is_ok_and(|(found, _)| self.is_new(found))
     }
 
-    pub(super) fn is_new(&self, found: &Stat) -> bool {
-        self.made.contains(&(found.st_dev, found.st_ino))
+    pub(super) fn is_new(&self, found: Born) -> bool {
+        self.made.contains(&found)
     }
 }
 

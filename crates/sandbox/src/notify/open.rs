@@ -11,6 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::born::Born;
 use super::caller::Caller;
 use super::check::Deed;
 use super::git::{self, Part};
@@ -226,7 +227,7 @@ impl Supervisor {
         let no_links = ResolveFlags::NO_SYMLINKS;
         let file = openat2(&place.parent, &place.name, flags, asked.mode, no_links)?;
         if place.name.as_bytes() == b".git" {
-            self.remember_repository(place, &fstat(&file)?);
+            self.remember_repository(place, Born::of(&file, c"")?.0);
         }
         Ok(Done::File(file, asked.flags.contains(OFlags::CLOEXEC)))
     }

@@ -1,8 +1,9 @@
 //! The loop: takes a call, has it looked at and carried out, answers.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io;
+use std::ops::Bound;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, opena
 use rustix::io::Errno;
 
 use super::abi::{self, Call};
+use super::born::Born;
 use super::caller::{Caller, root_of};
 use super::masks::Masks;
 use super::names::{Names, bytes, is_below};
@@ -26,8 +28,14 @@ use crate::filter::name_of_denied;
 const MOST_MADE: usize = 1 << 20;
 /// Protected names that are let through; those beyond are refused.
 const MOST_GRANTED: usize = 1 << 16;
-/// Repositories that are listed, and names of each.
+/// Repositories that are listed; in those beyond no protected name is let through.
 const MOST_LISTED: usize = 256;
+/// Names of each. More than the table has, so that none is hidden behind others.
+const MOST_NAMES: usize = 1024;
+/// Names that were let through that are looked for before a repository counts as one that is still there.
+const MOST_SOUGHT: usize = 64;
+/// Why a protected name is not let through in a new repository that is not listed.
+pub(super) const TOO_MANY: &str = "more new repositories are there than can be told of at the end";
 /// Callers that may wait for someone to read from their pipes.
 const MOST_WAITING: usize = 256;
 /// Callers that may wait for the owner's word, and questions of one run.
@@ -124,8 +132,10 @@ pub struct Supervisor {
     is_alone: bool,
     /// What was read of callers a moment ago.
     masks: Masks,
-    /// Directories, and `.git` files, that came into being in this run: device and inode.
-    pub(super) made: HashSet<(u64, u64)>,
+    /// Directories, and `.git` files, that came into being in this run.
+    pub(super) made: HashSet<Born>,
+    /// Those of them that are a `.git`, held open: no other file gets their numbers.
+    gits: HashMap<Born, OwnedFd>,
     /// Files that are held under one name and have others: device and inode.
     linked: HashSet<(u64, u64)>,
     repositories: BTreeMap<PathBuf, BTreeSet<String>>,
@@ -187,6 +197,7 @@ impl Supervisor {
             is_alone: false,
             masks: Masks::default(),
             made: HashSet::new(),
+            gits: HashMap::new(),
             linked: HashSet::new(),
             repositories: BTreeMap::new(),
             grants: BTreeSet::new(),
@@ -604,30 +615,71 @@ impl Supervisor {
     }
 
     /// Remembers that something came into being.
-    pub(super) fn remember(&mut self, made: &Stat) {
+    pub(super) fn remember(&mut self, made: Born) {
         if self.made.len() < MOST_MADE {
-            self.made.insert((made.st_dev, made.st_ino));
+            self.made.insert(made);
         }
     }
 
     /// Remembers that a repository came into being.
-    pub(super) fn remember_repository(&mut self, place: &Place, made: &Stat) {
+    pub(super) fn remember_repository(&mut self, place: &Place, made: Born) {
         self.remember(made);
-        if self.repositories.len() < MOST_LISTED {
-            self.repositories.entry(path_buf(&place.path)).or_default();
+        self.hold_git(place, made);
+        // What is made for this run alone is gone afterwards.
+        if !self.names.is_free(&place.path) {
+            self.note(path_buf(&place.path), &[]);
         }
     }
 
-    /// Notes a name that a new repository may hold.
-    pub(super) fn note(&mut self, repository: PathBuf, name: &[&[u8]]) {
+    /// Keeps the number of a new `.git` from being given to another file, which would count as new then.
+    fn hold_git(&mut self, place: &Place, made: Born) {
+        if self.gits.len() >= MOST_LISTED {
+            let made = &mut self.made;
+            self.gits.retain(|born, git| {
+                let is_there = fstat(git).map_or(true, |found| found.st_nlink > 0);
+                if !is_there {
+                    made.remove(born);
+                }
+                is_there
+            });
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if self.gits.len() < MOST_LISTED
+            && let Ok(git) = openat(&place.parent, &place.name, flags, Mode::empty())
+        {
+            self.gits.insert(made, git);
+        }
+    }
+
+    /// Notes a new repository, and a name that it may hold; `false` where there is no room to list it.
+    pub(super) fn note(&mut self, repository: PathBuf, name: &[&[u8]]) -> bool {
         if self.repositories.len() >= MOST_LISTED && !self.repositories.contains_key(&repository) {
-            return;
+            let all = std::mem::take(&mut self.repositories);
+            let left = all.into_iter().filter(|(path, _)| self.is_left(path, MOST_SOUGHT));
+            self.repositories = left.collect();
+            if self.repositories.len() >= MOST_LISTED {
+                return false;
+            }
         }
         let names = self.repositories.entry(repository).or_default();
-        if names.len() < MOST_LISTED && !name.is_empty() {
+        if names.len() < MOST_NAMES && !name.is_empty() {
             let parts: Vec<_> = name.iter().map(|part| String::from_utf8_lossy(part)).collect();
-            names.insert(parts.join("/"));
+            let name = parts.join("/");
+            // The same name in every case of its letters would leave no room for others.
+            if !names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
+                names.insert(name);
+            }
         }
+        true
+    }
+
+    /// Whether a repository is there, or names that were let through for it, of which so many are looked for.
+    fn is_left(&self, path: &Path, sought: usize) -> bool {
+        let mut left = self.grants_below(bytes(path));
+        path.join(".git").symlink_metadata().is_ok()
+            || path.join("HEAD").symlink_metadata().is_ok()
+            || left.by_ref().take(sought).any(|granted| granted.symlink_metadata().is_ok())
+            || left.next().is_some()
     }
 
     /// Remembers a protected name that is let through.
@@ -641,7 +693,10 @@ impl Supervisor {
 
     /// Protected names that were let through at a real path, or below it.
     pub(super) fn grants_below(&self, path: &[u8]) -> impl Iterator<Item = &PathBuf> {
-        self.grants.iter().filter(move |granted| is_below(bytes(granted), path))
+        // Paths are in the order of their parts: what is below one follows it.
+        let path = path_buf(path);
+        let from = (Bound::Included(path.as_path()), Bound::Unbounded);
+        self.grants.range::<Path, _>(from).take_while(move |granted| granted.starts_with(&path))
     }
 
     /// Whether a real path is a protected name that was let through, or lies below one.
@@ -672,12 +727,7 @@ impl Supervisor {
     }
 
     fn new_repositories(&self) -> Vec<NewRepository> {
-        let there = self.repositories.iter().filter(|(path, _)| {
-            let mut left = self.grants_below(bytes(path));
-            path.join(".git").exists()
-                || path.join("HEAD").exists()
-                || left.any(|granted| granted.symlink_metadata().is_ok())
-        });
+        let there = self.repositories.iter().filter(|(path, _)| self.is_left(path, usize::MAX));
         there
             .map(|(path, names)| NewRepository {
                 path: path.clone(),

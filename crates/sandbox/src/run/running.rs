@@ -15,7 +15,7 @@ use rustix::process::{Signal, WaitIdOptions};
 
 use super::group::Group;
 use super::relay::{self, Relay};
-use super::{Ended, TIMED_OUT, start};
+use super::{Ended, Repository, TIMED_OUT, start};
 use crate::child::{self, Set};
 use crate::denial::{self, Denial, DenialKind};
 use crate::error::{SandboxError, Step};
@@ -44,7 +44,7 @@ pub struct Running {
     denials: Vec<Denial>,
     /// Questions that were put, and what tells that one was taken back.
     questions: Vec<(u32, Arc<AtomicBool>)>,
-    repositories: Vec<(String, String)>,
+    repositories: Vec<Repository>,
     left: Left,
     /// Where somebody inside may connect, and what is done with it then.
     called: Option<(TcpListener, Serve)>,
@@ -112,7 +112,8 @@ enum Told {
     Withdrawn(u32),
     Status(i32, bool),
     Denied(Denial),
-    Made(String, String),
+    Made(Repository),
+    Unmade(String),
     Stuck,
     Nothing,
     Gone,
@@ -305,12 +306,13 @@ impl Running {
                         known.iter().for_each(|(_, flag)| flag.store(true, Ordering::Relaxed));
                         self.questions.retain(|(known, _)| *known != number);
                     }
-                    Told::Made(path, executes) => {
-                        self.repositories.retain(|(known, _)| *known != path);
+                    Told::Made(repository) => {
+                        self.repositories.retain(|known| known.path != repository.path);
                         if self.repositories.len() < MOST {
-                            self.repositories.push((path, executes));
+                            self.repositories.push(repository);
                         }
                     }
+                    Told::Unmade(path) => self.repositories.retain(|known| known.path != path),
                     Told::Stuck => {
                         let ended = Ended { code: TIMED_OUT, stuck: true, ..Ended::default() };
                         return Ok((ended, false));
@@ -371,7 +373,7 @@ impl Running {
     }
 
     fn told(&self) -> Told {
-        let mut message = [0; 4096];
+        let mut message = [0; child::LONGEST_MESSAGE];
         match rustix::net::recv(&self.life, &mut message[..], RecvFlags::DONTWAIT) {
             Ok((_, 0)) => Told::Gone,
             Ok((_, length)) => {
@@ -395,9 +397,12 @@ impl Running {
                         Told::Withdrawn(u32::from_ne_bytes(*number))
                     }),
                     child::MADE => {
-                        let (path, executes) = text.split_once('\0').unwrap_or((&text, ""));
-                        Told::Made(path.to_owned(), executes.to_owned())
+                        let mut parts = text.splitn(3, '\0').map(str::to_owned);
+                        let mut next = || parts.next().unwrap_or_default();
+                        let (path, executes, holds) = (next(), next(), next());
+                        Told::Made(Repository { path, executes, holds })
                     }
+                    child::UNMADE => Told::Unmade(text.into_owned()),
                     _ => Told::Nothing,
                 }
             }

@@ -236,8 +236,8 @@ fn stage() {
                 for one in &ended.denials {
                     println!("denied: {:?} {one} by {} x{}", one.kind, one.program, one.times);
                 }
-                for (path, executes) in &ended.repositories {
-                    println!("denied: made {path} {executes}");
+                for one in &ended.repositories {
+                    println!("denied: made {} {} holds {}", one.path, one.executes, one.holds);
                 }
             }
             std::process::exit(ended.code)

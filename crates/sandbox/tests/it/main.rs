@@ -25,6 +25,8 @@ mod programs;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod repositories;
+#[cfg(test)]
 mod skill;
 #[cfg(test)]
 mod skip;

@@ -77,15 +77,20 @@ impl Record {
 
     /// It is over.
     pub(super) fn ended(&self, ended: &Ended, hosts: &[String]) -> Result<(), CliError> {
-        let executing = ended.repositories.iter().filter(|(_, executes)| !executes.is_empty());
+        let executing = ended.repositories.iter().filter(|one| !one.executes.is_empty());
         let executing: Vec<_> = executing
-            .map(|(path, executes)| serde_json::json!({ "path": path, "executes": executes }))
+            .map(|one| serde_json::json!({ "path": one.path, "executes": one.executes }))
+            .collect();
+        let holding = ended.repositories.iter().filter(|one| !one.holds.is_empty());
+        let holding: Vec<_> = holding
+            .map(|one| serde_json::json!({ "path": one.path, "holds": one.holds }))
             .collect();
         self.add(&serde_json::json!({
             "kind": ENDED, "v": 1, "code": ended.code, "signal": ended.signal,
             "timed_out": ended.timed_out, "refused": ended.refused, "denials": ended.denials, "hosts": hosts,
-            "repositories": ended.repositories.iter().map(|(path, _)| path).collect::<Vec<_>>(),
+            "repositories": ended.repositories.iter().map(|one| &one.path).collect::<Vec<_>>(),
             "repositories_count": ended.repositories.len(), "executing": executing,
+            "holding": holding,
         }))
     }
 

@@ -1,0 +1,68 @@
+//! Repositories that come into being: what may be in them, and what is told of them.
+
+use std::fs;
+
+use crate::lab::{Lab, appears, users};
+use crate::names::as_user;
+
+const TELL: (&str, &str) = ("WARDKEEP_TEST_TELL", "1");
+
+/// Many that are made and go again leave their places to others.
+#[test]
+fn no_repository_is_hidden_behind_many_others() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "for r in 1 2 3 4 5; do for i in $(seq 1 250); do mkdir -p a$r$i/.git; done
+            (setsid true &); sleep 0; rm -rf a[0-9]*; done
+            mkdir evil && cd evil && git init -q . && mkdir .claude .vscode && echo x > .claude/settings.json
+            echo x > .vscode/tasks.json; echo x > CLAUDE.md; cd ..; mkdir -p b/.git";
+        let (code, out) = lab.run_with(script, &[TELL]);
+        assert_eq!(code, 0, "{out}");
+        let made: Vec<_> = out.lines().filter(|line| line.starts_with("denied: made ")).collect();
+        let evil = format!(
+            "denied: made {}  holds .claude, .vscode, CLAUDE.md",
+            lab.at("ws/evil").display()
+        );
+        assert!(made.contains(&evil.as_str()), "{made:?}");
+        assert_eq!(made.len(), 2, "{made:?}");
+    }
+}
+
+/// Where there is no place in the list, nothing is let through that it would have to tell of.
+#[test]
+fn what_cannot_be_told_is_not_made() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "for i in $(seq 1 256); do mkdir -p a$i/.git; done
+            mkdir evil && git init -q evil; mkdir evil/.claude && echo through; echo x > evil/CLAUDE.md && echo through
+            echo x > a7/CLAUDE.md && echo listed; rm -rf a9; echo x > evil/CLAUDE.md && echo listed; true";
+        let (code, out) = lab.run_with(script, &[TELL]);
+        assert_eq!(code, 0, "{out}");
+        assert!(out.starts_with("listed\nlisted\n") && !out.contains("through"), "{out}");
+        assert!(out.contains("evil/.claude (more new repositories are there than"), "{out}");
+        let told = |path: &str| {
+            let line = format!("denied: made {}  holds CLAUDE.md", lab.at(path).display());
+            out.lines().any(|one| one == line)
+        };
+        assert!(told("ws/evil") && told("ws/a7"), "{out}");
+    }
+}
+
+/// A number that was a new folder's and is another's now does not make that one new.
+#[test]
+fn what_the_owner_makes_meanwhile_is_not_new() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "for i in $(seq 1 60); do mkdir -p a$i/.git; done; rm -rf a[0-9]*; touch go
+            while [ ! -e done ]; do sleep 0.01; done; mkdir proj/.claude; echo x > proj/CLAUDE.md; mkdir -p new/.git new/.claude";
+        let mut run = lab.spawn(script);
+        assert!(appears(&lab.at("ws/go")));
+        as_user(&lab, uid, "mkdir proj proj/.git; echo mine > proj/README; touch done");
+        assert!(run.wait().unwrap().success());
+        assert!(lab.at("ws/new/.claude").exists());
+        for name in ["proj/.claude", "proj/CLAUDE.md"] {
+            assert!(!lab.at("ws").join(name).exists(), "{name} as user {uid}");
+        }
+        assert_eq!(fs::read_to_string(lab.at("ws/proj/README")).unwrap(), "mine\n");
+    }
+}
