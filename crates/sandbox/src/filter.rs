@@ -144,6 +144,8 @@ const UNKNOWN: &[libc::c_long] = &[
     467,
     // lsm_set_self_attr
     460,
+    // file_setattr, which is `chattr` by a path.
+    469,
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -177,6 +179,23 @@ const TERMINAL_REQUESTS: &[u32] = &[
     0x5412, 0x541C, 0x541D, 0x5423, 0x5437, 0x5456, 0x5457,
 ];
 
+/// Requests that make, remove or reach names past every call that does, or change how a folder compares them. Of each its
+/// kind and number, whatever it says of its size.
+const NAME_REQUESTS: &[u32] = &[
+    0x9401, // BTRFS_IOC_SNAP_CREATE
+    0x940E, // BTRFS_IOC_SUBVOL_CREATE
+    0x940F, // BTRFS_IOC_SNAP_DESTROY
+    0x9417, // BTRFS_IOC_SNAP_CREATE_V2
+    0x9418, // BTRFS_IOC_SUBVOL_CREATE_V2
+    0x943F, // BTRFS_IOC_SNAP_DESTROY_V2
+    0x6F04, // OCFS2_IOC_REFLINK, from a path to a path
+    0x586B, // XFS_IOC_OPEN_BY_HANDLE
+    0x6602, // FS_IOC_SETFLAGS: `chattr`, which has folders fold names
+    0x5820, // FS_IOC_FSSETXATTR
+];
+/// All of bcachefs, which makes subvolumes by several.
+const BCACHEFS: u32 = 0xBC00;
+
 /// The filter as the kernel takes it.
 pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     let mut to = Assembler::new();
@@ -202,6 +221,7 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
         to.deny(libc::SYS_openat2, ENOSYS);
     }
     to.deny_equal(libc::SYS_ioctl, 1, TERMINAL_REQUESTS, EPERM);
+    name_requests(&mut to);
     to.deny_other(libc::SYS_personality, 0, &[0, u32::MAX], EPERM);
     // A listener of one's own, beside the one that watches.
     to.deny_bits(libc::SYS_seccomp, 1, 1 << 3, EPERM);
@@ -210,6 +230,23 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     sockets(&mut to, surroundings);
     to.allow();
     to.finish()
+}
+
+fn name_requests(to: &mut Assembler) {
+    let (end, deny) = (to.label(), to.label());
+    to.unless_call(libc::SYS_ioctl, end);
+    to.load_argument(1);
+    to.mask(0xFFFF);
+    for request in NAME_REQUESTS {
+        to.if_equal(*request, deny);
+    }
+    to.mask(0xFF00);
+    to.if_equal(BCACHEFS, deny);
+    to.load_number();
+    to.go(end);
+    to.place(deny);
+    to.refuse(EPERM);
+    to.place(end);
 }
 
 /// No file that runs as whoever owns it, and no device.
