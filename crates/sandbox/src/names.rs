@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use self::lists::{
-    AGENTS, AS_WRITTEN, ENDINGS, EXAMPLES, GIT, IDENTITY, INTEGRATION, PACKAGES, SECRETS, STARTUP,
+    AGENTS, AS_WRITTEN, BEGINNINGS, COPIES, ENDINGS, EXAMPLES, GIT, IDENTITY, INTEGRATION,
+    PACKAGES, SECRETS, STARTUP, VERSIONS,
 };
 pub(crate) use self::pattern::fits;
 pub use self::pattern::{PathPattern, PatternError};
@@ -25,21 +26,67 @@ fn is_staged<'a>(above: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
 
 /// What is done about names that are known by how they begin or end: `.env.local`, `prod.env`, `a.code-workspace`.
 fn by_form(name: &[u8]) -> Option<Guard> {
-    let ends = |end: &[u8]| {
-        name.len().checked_sub(end.len()).is_some_and(|at| name[at..].eq_ignore_ascii_case(end))
-    };
-    let between = |byte: &u8| matches!(byte, b'.' | b'-' | b'_');
-    let begins = name.len() > 4
-        && between(&name[4])
-        && name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b".env"));
-    let ends_so = name.len() > 4 && ends(b".env");
-    if begins || ends_so {
-        let rest = if ends_so { &name[..name.len() - 4] } else { name };
-        let last = rest.rsplit(between).next().unwrap_or_default();
-        let example = EXAMPLES.iter().any(|one| last.eq_ignore_ascii_case(one));
-        return (!example).then_some(Guard::Masked);
+    if is_like_env(name) {
+        return holds_values(name).then_some(Guard::Masked);
     }
-    ENDINGS.iter().any(|end| ends(end)).then_some(Guard::ReadOnly)
+    let ends = |end: &&[u8]| ends_with(name, end);
+    let begins = |start: &&[u8]| {
+        name.len() >= start.len()
+            && name[..start.len()].eq_ignore_ascii_case(start)
+            && matches!(name.get(start.len()), None | Some(b'.' | b'_'))
+    };
+    let known = ENDINGS.iter().any(ends) || BEGINNINGS.iter().any(begins);
+    known.then_some(Guard::ReadOnly)
+}
+
+fn ends_with(name: &[u8], end: &[u8]) -> bool {
+    name.len().checked_sub(end.len()).is_some_and(|at| name[at..].eq_ignore_ascii_case(end))
+}
+
+/// What parts the words of a name.
+fn parts_words(byte: &u8) -> bool {
+    byte.is_ascii() && !byte.is_ascii_alphanumeric()
+}
+
+/// Whether a name is that of an `.env` file with more before or behind it, or of a copy of one: `.env.local`, `.env~`,
+/// `#.env#`, `.env (copy)`, `prod.env`, `prod.env.bak`.
+fn is_like_env(name: &[u8]) -> bool {
+    // Nearly all names end here.
+    if name.len() < 5 || !name.windows(4).any(|part| part.eq_ignore_ascii_case(b".env")) {
+        return false;
+    }
+    let name = without_copy(name);
+    let behind = name.get(4);
+    let begins = name[..4.min(name.len())].eq_ignore_ascii_case(b".env")
+        && behind.is_none_or(|byte| parts_words(byte) || byte.is_ascii_digit());
+    begins || ends_with(name, b".env")
+}
+
+/// Whether the name of an `.env` file does not say that it is an example.
+fn holds_values(name: &[u8]) -> bool {
+    let name = without_copy(name);
+    let is_end = name.len() > 4 && ends_with(name, b".env");
+    let rest = if is_end { &name[..name.len() - 4] } else { name };
+    let last = rest.rsplit(parts_words).find(|word| !word.is_empty()).unwrap_or_default();
+    !EXAMPLES.iter().any(|one| last.eq_ignore_ascii_case(one))
+}
+
+/// The name of which this one is a copy that an editor or a person has made; its own, where it is none.
+fn without_copy(mut name: &[u8]) -> &[u8] {
+    if let [b'#', inner @ .., b'#'] = name {
+        name = inner;
+    }
+    loop {
+        let end = name.iter().rposition(|byte| !parts_words(byte)).map_or(0, |last| last + 1);
+        let start = name[..end].iter().rposition(parts_words).map_or(0, |at| at + 1);
+        let word = &name[start..end];
+        let is_copy = COPIES.iter().any(|one| word.eq_ignore_ascii_case(one))
+            || (!word.is_empty() && word.iter().all(u8::is_ascii_digit));
+        if start == 0 || !is_copy {
+            return &name[..end];
+        }
+        name = &name[..start - 1];
+    }
 }
 
 /// What is done about a name.
@@ -139,7 +186,7 @@ impl Names {
     #[must_use]
     pub fn standard() -> Self {
         let mut names = Self::none();
-        for list in [IDENTITY, AGENTS, GIT, STARTUP, INTEGRATION, PACKAGES] {
+        for list in [IDENTITY, AGENTS, GIT, VERSIONS, STARTUP, INTEGRATION, PACKAGES] {
             for name in list {
                 let written = AS_WRITTEN.iter().find(|one| *one == name);
                 names.list(name, Guard::ReadOnly, written.copied());
@@ -445,13 +492,39 @@ mod tests {
             ".env-prod",
             ".env_local",
             ".env.example.local",
+            ".env~",
+            "#.env#",
+            ".env (copy)",
+            ".env copy 2",
+            ".env1",
+            ".env.bak",
+            ".ENV.old~",
+            "prod.env.bak",
+            "prod.env~",
+            "#prod.env#",
+            ".prod.env.swp",
+            "a/.envs/.production/.postgres",
+            ".envrc.local",
             ".dev.vars",
             ".netrc",
             ".pypirc",
         ] {
             assert_eq!(of(path), Some(Guard::Masked), "{path}");
         }
-        for path in ["a/my.code-workspace", "X.Code-Workspace", ".CODE-WORKSPACE"] {
+        for path in [
+            "a/my.code-workspace",
+            "X.Code-Workspace",
+            ".CODE-WORKSPACE",
+            "a.sublime-project",
+            ".lintstagedrc",
+            "a/.LintStagedRC.json",
+            ".huskyrc.js",
+            ".autoenv_leave.zsh",
+            ".envrc",
+            "a/rust-toolchain.toml",
+            ".hg/hgrc",
+            "x/tools/bazel",
+        ] {
             assert_eq!(of(path), Some(Guard::ReadOnly), "{path}");
         }
         for path in [
@@ -475,6 +548,24 @@ mod tests {
             "prod.env.ts",
             "xenv",
             ".environment",
+            "environment.ts",
+            "environment.bak",
+            "env.d.ts",
+            ".envoy.yaml",
+            ".envoy.bak",
+            ".envision (copy)",
+            ".env.example~",
+            ".env.example.bak",
+            "example.env.bak",
+            "bak",
+            "~",
+            "##",
+            ".lintstagedrcx",
+            "a.sublime-projects",
+            ".hg/dirstate",
+            "tools/bazelisk",
+            "bin/activate",
+            ".crush/crush.db",
             ".github/dependabot.yml",
             ".git/refs/heads/hooks",
         ] {
@@ -595,7 +686,7 @@ mod tests {
         assert_eq!(names.of(b"a", b"mine.txt"), None);
         assert!(names.release("Notes/mine.txt") && !names.release("notes/mine.txt"));
         assert_eq!(names.of(b"a/notes", b"mine.txt"), None);
-        let all = [IDENTITY, AGENTS, GIT, STARTUP, INTEGRATION, PACKAGES, SECRETS];
+        let all = [IDENTITY, AGENTS, GIT, VERSIONS, STARTUP, INTEGRATION, PACKAGES, SECRETS];
         for name in all.into_iter().flatten() {
             assert!(of(name).is_some(), "{name}");
             let parts: Vec<&[u8]> = name.split('/').map(str::as_bytes).collect();

@@ -24,6 +24,11 @@ pub(super) const IDENTITY: &[&str] = &[
     ".clinerules",
     ".roorules",
     ".rules",
+    ".continuerules",
+    ".augment-guidelines",
+    ".hermes.md",
+    "IFLOW.md",
+    "CODEBUDDY.md",
     ".github/copilot-instructions.md",
     ".github/instructions",
     ".github/prompts",
@@ -109,6 +114,20 @@ pub(super) const AGENTS: &[&str] = &[
     ".trae",
     ".openhands",
     ".aiassistant",
+    ".pi",
+    ".vibe",
+    "gptme.toml",
+    ".agent",
+    ".grok",
+    ".iflow",
+    ".codebuddy",
+    ".qoder",
+    ".zencoder",
+    ".warp",
+    // The rest of it is what Crush keeps of its sessions.
+    ".crush/crush.json",
+    ".crush/commands",
+    ".crush/skills",
 ];
 
 /// What git runs.
@@ -153,6 +172,35 @@ pub(super) const GIT: &[&str] = &[
     ".config/lefthook-local.yaml",
     ".config/lefthook-local.toml",
     ".config/lefthook-local.json",
+    "hk.pkl",
+    "hk.local.pkl",
+    ".config/hk.pkl",
+    "captainhook.json",
+    "grumphp.yml",
+    "grumphp.yaml",
+    "grumphp.yml.dist",
+    "grumphp.yaml.dist",
+    "lint-staged.config.js",
+    "lint-staged.config.mjs",
+    "lint-staged.config.cjs",
+    "lint-staged.config.ts",
+    "lint-staged.config.mts",
+    "lint-staged.config.cts",
+];
+
+/// What other version control runs, or where it takes its settings from. `hg clone`, `sl clone` and `pijul init` write theirs, and
+/// are for the owner.
+pub(super) const VERSIONS: &[&str] = &[
+    ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",
+    ".sl/config",
+    ".sl/sharedpath",
+    ".jj/repo/config.toml",
+    ".jj/workspace-config.toml",
+    ".pijul/config",
+    "_darcs/prefs/defaults",
+    ".p4config",
 ];
 
 /// What a shell, an editor or another tool runs when it starts there.
@@ -193,10 +241,29 @@ pub(super) const STARTUP: &[&str] = &[
     ".config/mise",
     ".config/mise.toml",
     ".config/mise.local.toml",
+    // Either may name a folder of programs that every later command there runs.
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".tool-versions",
+    ".rtx.toml",
+    // What stands for `bazel` there, and where it is fetched from.
+    "tools/bazel",
+    ".bazeliskrc",
+    "bin/activate-hermit",
+    "bin/hermit",
     ".vimrc",
     ".exrc",
     ".nvimrc",
     ".nvim.lua",
+    ".vim",
+    ".lvimrc",
+    ".lsp/config.edn",
+    ".ycm_extra_conf.py",
+    ".externalToolBuilders",
+    ".nova",
+    // An `init-hook` of it is executed by editors that lint what is opened.
+    ".pylintrc",
+    "pylintrc",
     ".config/nvim",
     ".emacs",
     ".dir-locals.el",
@@ -225,6 +292,14 @@ pub(super) const STARTUP: &[&str] = &[
     ".theia",
     ".run",
     ".gitpod.yml",
+    ".gitpod",
+    ".ona",
+    ".idx",
+    ".codesandbox",
+    ".replit",
+    ".stackblitzrc",
+    "devfile.yaml",
+    ".devfile.yaml",
     ".devcontainer",
     ".devcontainer.json",
 ];
@@ -262,6 +337,15 @@ pub(super) const INTEGRATION: &[&str] = &[
     ".semaphore",
     ".tekton",
     "Jenkinsfile",
+    ".teamcity",
+    "bamboo-specs",
+    ".onedev-buildspec.yml",
+    "zuul.yaml",
+    ".zuul.yaml",
+    "zuul.d",
+    ".zuul.d",
+    ".readthedocs.yaml",
+    ".readthedocs.yml",
 ];
 
 /// Where package managers get things from, and what they run.
@@ -300,6 +384,9 @@ pub(super) const SECRETS: &[&str] = &[
     ".pgpass",
     ".vault-token",
     ".dev.vars",
+    ".envs",
+    ".envrc.local",
+    ".envrc.private",
     ".netrc",
     ".pypirc",
     ".credentials.json",
@@ -313,5 +400,23 @@ pub(super) const SECRETS: &[&str] = &[
 pub(super) const EXAMPLES: &[&[u8]] =
     &[b"example", b"sample", b"template", b"dist", b"default", b"defaults", b"schema", b"tpl"];
 
+/// Words at the end of a name by which it is a copy of the file without them.
+pub(super) const COPIES: &[&[u8]] = &[
+    b"bak",
+    b"backup",
+    b"old",
+    b"orig",
+    b"original",
+    b"save",
+    b"saved",
+    b"copy",
+    b"tmp",
+    b"swp",
+    b"swo",
+];
+
 /// Endings of names that may be read and not written.
-pub(super) const ENDINGS: &[&[u8]] = &[b".code-workspace"];
+pub(super) const ENDINGS: &[&[u8]] = &[b".code-workspace", b".sublime-project"];
+
+/// What such names begin with, alone or with more behind a dot or a line: `.lintstagedrc.json`, `.autoenv_leave.zsh`.
+pub(super) const BEGINNINGS: &[&[u8]] = &[b".lintstagedrc", b".huskyrc", b".autoenv"];

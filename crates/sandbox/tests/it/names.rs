@@ -328,6 +328,29 @@ const ATTACKS: &[(&str, &str)] = &[
     ("prod.env", "echo EVIL > src/prod.env"),
     (".env-prod", "echo EVIL > src/.env-prod"),
     (".dev.vars", "echo EVIL > .dev.vars"),
+    ("rust-toolchain.toml", "echo EVIL > rust-toolchain.toml"),
+    ("rust-toolchain", "echo EVIL > src/rust-toolchain"),
+    (".tool-versions", "echo EVIL > src/.tool-versions"),
+    ("settings of Mercurial", "mkdir -p src/.hg && echo EVIL > src/.hg/hgrc"),
+    ("settings of Mercurial, moved", "mkdir -p h1 && echo EVIL > h1/hgrc && mv h1 .hg"),
+    ("settings of Jujutsu", "mkdir -p .jj/repo && echo EVIL > .jj/repo/config.toml"),
+    ("settings of Darcs", "mkdir -p _darcs/prefs && echo EVIL > _darcs/prefs/defaults"),
+    ("what stands for bazel", "mkdir -p tools && echo EVIL > tools/bazel"),
+    (".vim/coc-settings.json", "mkdir src/.vim"),
+    (".pylintrc", "echo EVIL > src/.pylintrc"),
+    ("a project of Sublime Text", "echo EVIL > src/x.sublime-project"),
+    (".idx", "mkdir .idx"),
+    ("devfile.yaml", "echo EVIL > devfile.yaml"),
+    (".pi", "mkdir .pi"),
+    (".agent/rules", "mkdir -p src/.agent/rules"),
+    ("commands of Crush", "mkdir -p .crush/commands"),
+    (".continuerules", "echo EVIL > .continuerules"),
+    ("hk.pkl", "echo EVIL > hk.pkl"),
+    (".lintstagedrc.json", "echo EVIL > src/.lintstagedrc.json"),
+    (".teamcity", "mkdir .teamcity"),
+    (".readthedocs.yaml", "echo EVIL > .readthedocs.yaml"),
+    (".autoenv.zsh", "echo EVIL > src/.autoenv.zsh"),
+    (".envs", "mkdir src/.envs"),
     // Sockets of the host.
     (
         "a socket in the workspace",
@@ -503,5 +526,53 @@ fn a_name_that_leads_to_the_whole_workspace_is_refused() {
         assert_eq!(code, 125, "{link}: {out}");
         assert!(out.contains("leads to"), "{link}: {out}");
         assert!(!lab.at("ws/started").exists());
+    }
+}
+
+/// Copies of `.env` files that editors and people leave are shown empty, and what only looks like one is not.
+#[test]
+fn copies_of_what_is_masked_are_masked() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let masked = [
+            ".env~",
+            "#.env#",
+            ".env (copy)",
+            ".env1",
+            "prod.env.bak",
+            ".envs/.production/.postgres",
+        ];
+        let plain = ["environment.ts", ".environment", "env.d.ts", ".envoy.yaml", ".env.example~"];
+        fs::create_dir_all(lab.at("ws/sub/.envs/.production")).unwrap();
+        for name in masked.iter().chain(&plain) {
+            fs::write(lab.at("ws/sub").join(name), "CANARY\n").unwrap();
+        }
+        lab.give();
+        let (_, out) = lab.run("cd sub; grep -rl CANARY . | sort");
+        let mut seen: Vec<_> = out.lines().map(|line| line.trim_start_matches("./")).collect();
+        seen.sort_unstable();
+        let mut plain = plain.to_vec();
+        plain.sort_unstable();
+        assert_eq!(seen, plain, "as user {uid}");
+    }
+}
+
+/// File systems make, remove and compare names by requests of their own, past every call that is watched.
+#[test]
+fn requests_that_make_names_are_denied() {
+    if !std::path::Path::new("/usr/bin/python3").exists() {
+        return skipped("needs python3 for attacks by system call");
+    }
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "python3 - <<'E'
+import fcntl, os
+folder = os.open('.', os.O_RDONLY)
+for request in [0x50009401, 0x5000940E, 0x5000940F, 0x50009417, 0x50009418, 0x5000943F, 0x9418, 0x40086602, 0x401C5820, 0x4010BC10]:
+    try: fcntl.ioctl(folder, request, bytes(4096)[:1024]); print('through', hex(request))
+    except OSError as error: print(error.errno, end=' ')
+E";
+        let (code, out) = lab.run(script);
+        assert_eq!((code, out.trim()), (0, ["1"; 10].join(" ").as_str()), "as user {uid}");
     }
 }
