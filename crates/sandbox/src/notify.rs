@@ -79,6 +79,8 @@ impl fmt::Display for Refusal {
 pub struct NewRepository {
     /// Where it was made.
     pub path: PathBuf,
+    /// Whether its folder came into being, too.
+    pub is_new: bool,
     /// Names in it that would have been refused elsewhere.
     pub holds: Vec<String>,
     /// Settings and hooks in it, at the end, that execute something when git is used.

@@ -100,6 +100,8 @@ pub struct Repository {
     pub executes: String,
     /// Protected names in it that would have been refused elsewhere, in the same way.
     pub holds: String,
+    /// Whether a new folder is one now that has the name of a folder that was there at the start.
+    pub replaces: bool,
 }
 
 impl Prepared {
@@ -315,7 +317,8 @@ impl Rest {
     ) -> Result<Running, SandboxError> {
         let applied = self.look()?.clone();
         let seen = self.view.take_seen();
-        Running::new(started, set, self.spec.timeout, applied, left, seen)
+        let running = Running::new(started, set, self.spec.timeout, applied, left, seen)?;
+        Ok(running.that_knows(self.view.take_folders()))
     }
 
     /// Landlock and the filter alone. What will be in force is written down, if it was not yet.

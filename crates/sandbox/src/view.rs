@@ -9,7 +9,7 @@ mod paths;
 mod plan;
 mod roots;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -293,6 +293,12 @@ impl View {
     /// What was known of folders before, and what the walks have seen.
     pub(crate) fn take_seen(&mut self) -> Option<(Arc<Listings>, Seen)> {
         self.listings.take().map(|known| (known, std::mem::take(&mut self.seen)))
+    }
+
+    /// The folders that were there, by numbers of their paths below each that may be written.
+    pub(crate) fn take_folders(&mut self) -> Vec<(PathBuf, HashSet<u64>)> {
+        let all = self.guarded.iter_mut();
+        all.map(|(path, walked)| (path.clone(), std::mem::take(&mut walked.folders))).collect()
     }
 
     /// Whether a walk has not seen everything.

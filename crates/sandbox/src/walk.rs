@@ -4,7 +4,9 @@
 mod again;
 mod listings;
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
+use std::hash::{DefaultHasher, Hasher as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -61,6 +63,8 @@ pub struct Walked {
     pub links: Vec<Link>,
     /// Sockets.
     pub sockets: Vec<CString>,
+    /// The folders, each by a number that is made of its path ([`number_of`]).
+    pub folders: HashSet<u64>,
     /// How many entries were seen.
     pub entries: usize,
     /// Whether the walk ended before it had seen everything.
@@ -167,6 +171,15 @@ pub fn walk_again(
     walked.join(other.walked);
     seen.join(other.seen);
     Ok((walked, seen))
+}
+
+/// A number for the path of a folder, from the one that was walked. Two paths may have the same.
+#[must_use]
+pub fn number_of(path: &[u8]) -> u64 {
+    let mut number = DefaultHasher::new();
+    // As it is told and shown.
+    number.write(String::from_utf8_lossy(path).as_bytes());
+    number.finish()
 }
 
 /// What two that look have in common.
@@ -367,6 +380,7 @@ impl<'a> Walker<'a> {
     fn remembered(&mut self, listings: &Listings, at: usize, next: &Next) {
         let parent = [self.base, b"/", next.path.to_bytes()].concat();
         let mut look = Look::new(&parent, next.path.to_bytes(), next.depth, next.inside);
+        self.note(&look);
         for entry in listings.entries(at) {
             let Some((name, kind)) = entry else {
                 self.walked.cut_short = true;
@@ -386,6 +400,7 @@ impl<'a> Walker<'a> {
         let parent = [self.base, b"/", path].concat();
         let mut look = Look::new(&parent, path, depth, inside);
         look.folder = Some(Arc::clone(&folder));
+        self.note(&look);
         // Before it is listed: what changes from now on changes this as well.
         let listing = self.memory.and_then(|memory| {
             let data = rustix::fs::fstat(&folder).ok()?;
@@ -401,6 +416,13 @@ impl<'a> Walker<'a> {
             (None, _) => {}
         }
         self.repository(&look);
+    }
+
+    /// Remembers that a folder is there. What is in git's own, or guarded whole, does not become another folder.
+    fn note(&mut self, look: &Look<'_>) {
+        if look.inside.is_none() && !look.in_git {
+            self.walked.folders.insert(number_of(look.path));
+        }
     }
 
     /// Looks at what a folder holds. Says whether it saw all of it.
@@ -551,6 +573,7 @@ impl Walked {
         self.found.extend(other.found);
         self.links.extend(other.links);
         self.sockets.extend(other.sockets);
+        self.folders.extend(other.folders);
         self.entries += other.entries;
         self.cut_short |= other.cut_short | (self.entries > MAX_ENTRIES);
         let _ = self.is_full();

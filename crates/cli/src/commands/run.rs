@@ -637,9 +637,12 @@ fn finish(context: &mut Context, ended: &Ended) -> Exit {
 /// Those in which git would execute something come first, then those that hold what others obey.
 fn tell_repositories(context: &mut Context, ended: &Ended) {
     let mut all: Vec<_> = ended.repositories.iter().collect();
-    all.sort_by_key(|one| (one.executes.is_empty(), one.holds.is_empty()));
+    all.sort_by_key(|one| (one.executes.is_empty(), !one.replaces, one.holds.is_empty()));
     for one in all.iter().take(SHOWN) {
         let mut text = format!("a repository was made: {}", one.path);
+        if one.replaces {
+            text += ", in place of a folder that was there before";
+        }
         if !one.executes.is_empty() {
             text += &format!("; git would execute there: {}", one.executes);
         }

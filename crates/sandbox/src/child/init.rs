@@ -46,8 +46,11 @@ pub(crate) const ASKED: u8 = 10;
 pub(crate) const WITHDRAWN: u8 = 12;
 /// An answer; the number of the question is behind it, and one of [`Answer`].
 pub(crate) const ANSWERED: u8 = 11;
-/// A repository has come into being; its path is behind it, what it would execute, and which protected names it holds.
+/// A repository has come into being; its path is behind it, what it would execute, which protected names it holds, and
+/// whether its folder is new.
 pub(crate) const MADE: u8 = 6;
+/// Says so.
+pub(crate) const NEW: &str = "new";
 /// A repository that came into being has gone; its path is behind it.
 pub(crate) const UNMADE: u8 = 20;
 
@@ -60,7 +63,7 @@ pub(crate) const GO: u8 = 7;
 /// Longest text of a message.
 const LONGEST: usize = 2048;
 /// The same of one about a repository: a path as long as they get, of which every byte may be no text, and both lists.
-const LONGEST_MADE: usize = 3 * 4096 + 2 * MOST_LISTED + 2;
+const LONGEST_MADE: usize = 3 * 4096 + 2 * MOST_LISTED + 8;
 /// Longest list of what a repository executes, or holds.
 const MOST_LISTED: usize = 4096;
 /// Longest message about a repository.
@@ -387,7 +390,8 @@ fn watch(
             });
             for repository in summary.repositories {
                 let (executes, holds) = (listed(&repository.executes), listed(&repository.holds));
-                let text = format!("{}\0{executes}\0{holds}", repository.path.display());
+                let new = if repository.is_new { NEW } else { "" };
+                let text = format!("{}\0{executes}\0{holds}\0{new}", repository.path.display());
                 let lists = (executes, holds);
                 if made.get(&repository.path) != Some(&lists)
                     && is_said_within(life, MADE, text.as_bytes(), PATIENCE)

@@ -731,6 +731,7 @@ impl Supervisor {
         there
             .map(|(path, names)| NewRepository {
                 path: path.clone(),
+                is_new: self.is_new_at(path, false),
                 holds: names.iter().cloned().collect(),
                 executes: git::executing_in(path),
             })

@@ -1,9 +1,11 @@
 //! A program that runs: relayed, waited for, ended.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -22,7 +24,7 @@ use crate::error::{SandboxError, Step};
 use crate::notify::Answer;
 use crate::spec::Applied;
 use crate::sys::{self, Mask};
-use crate::walk::{Listings, Seen};
+use crate::walk::{Listings, Seen, number_of};
 
 /// Most refusals and repositories that are remembered.
 const MOST: usize = 1000;
@@ -45,6 +47,8 @@ pub struct Running {
     /// Questions that were put, and what tells that one was taken back.
     questions: Vec<(u32, Arc<AtomicBool>)>,
     repositories: Vec<Repository>,
+    /// Folders that were there at the start.
+    folders: Vec<(PathBuf, HashSet<u64>)>,
     left: Left,
     /// Where somebody inside may connect, and what is done with it then.
     called: Option<(TcpListener, Serve)>,
@@ -142,6 +146,7 @@ impl Running {
             denials: Vec::new(),
             questions: Vec::new(),
             repositories: Vec::new(),
+            folders: Vec::new(),
             left,
             called: None,
             seen,
@@ -159,6 +164,21 @@ impl Running {
             }
         }
         Ok(running)
+    }
+
+    /// With the folders that were there at the start, by numbers of their paths below each that may be written.
+    pub(super) fn that_knows(mut self, folders: Vec<(PathBuf, HashSet<u64>)>) -> Self {
+        self.folders = folders;
+        self
+    }
+
+    /// Whether there was a folder of this path at the start.
+    fn was_there(&self, path: &str) -> bool {
+        let is = |(root, known): &(PathBuf, HashSet<u64>)| {
+            let below = Path::new(path).strip_prefix(root).ok();
+            below.is_some_and(|path| known.contains(&number_of(path.as_os_str().as_bytes())))
+        };
+        self.folders.iter().any(is)
     }
 
     /// What is in force.
@@ -397,10 +417,11 @@ impl Running {
                         Told::Withdrawn(u32::from_ne_bytes(*number))
                     }),
                     child::MADE => {
-                        let mut parts = text.splitn(3, '\0').map(str::to_owned);
+                        let mut parts = text.splitn(4, '\0').map(str::to_owned);
                         let mut next = || parts.next().unwrap_or_default();
-                        let (path, executes, holds) = (next(), next(), next());
-                        Told::Made(Repository { path, executes, holds })
+                        let (path, executes, holds, new) = (next(), next(), next(), next());
+                        let replaces = new == child::NEW && self.was_there(&path);
+                        Told::Made(Repository { path, executes, holds, replaces })
                     }
                     child::UNMADE => Told::Unmade(text.into_owned()),
                     _ => Told::Nothing,

@@ -237,7 +237,11 @@ fn stage() {
                     println!("denied: {:?} {one} by {} x{}", one.kind, one.program, one.times);
                 }
                 for one in &ended.repositories {
-                    println!("denied: made {} {} holds {}", one.path, one.executes, one.holds);
+                    let instead = if one.replaces { " replaces" } else { "" };
+                    println!(
+                        "denied: made {} {} holds {}{instead}",
+                        one.path, one.executes, one.holds
+                    );
                 }
             }
             std::process::exit(ended.code)

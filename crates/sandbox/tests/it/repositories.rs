@@ -48,6 +48,38 @@ fn what_cannot_be_told_is_not_made() {
     }
 }
 
+/// A new repository that takes the place of an old folder is told as one that does; an old folder that becomes one, and a
+/// new one elsewhere, is not.
+#[test]
+fn a_repository_in_place_of_an_old_folder_is_told_so() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        for folder in ["ws/src/deep", "ws/lib", "ws/old"] {
+            fs::create_dir_all(lab.at(folder)).unwrap();
+        }
+        fs::write(lab.at("ws/src/a"), "x").unwrap();
+        lab.give();
+        let script = "mkdir n && git init -q n && mv src/* n/ && rmdir src && mv n src && mkdir src/.claude && rm -rf src/.git
+            mv lib lib2 && git init -q lib && echo x > lib/CLAUDE.md
+            mv src/deep src/deep2 && mkdir src/deep && git init -q src/deep && echo x > src/deep/CLAUDE.md
+            git init -q old; git init -q fresh && echo x > fresh/CLAUDE.md";
+        let (code, out) = lab.run_with(script, &[TELL]);
+        assert_eq!(code, 0, "{out}");
+        let mut made: Vec<_> =
+            out.lines().filter_map(|line| line.strip_prefix("denied: made ")).collect();
+        made.sort_unstable();
+        let told = |path: &str, rest: &str| format!("{}  holds {rest}", lab.at(path).display());
+        let expected = [
+            told("ws/fresh", "CLAUDE.md"),
+            told("ws/lib", "CLAUDE.md replaces"),
+            told("ws/old", ""),
+            told("ws/src", ".claude replaces"),
+            told("ws/src/deep", "CLAUDE.md replaces"),
+        ];
+        assert_eq!(made, expected, "as user {uid}");
+    }
+}
+
 /// A number that was a new folder's and is another's now does not make that one new.
 #[test]
 fn what_the_owner_makes_meanwhile_is_not_new() {

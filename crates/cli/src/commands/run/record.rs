@@ -81,9 +81,9 @@ impl Record {
         let executing: Vec<_> = executing
             .map(|one| serde_json::json!({ "path": one.path, "executes": one.executes }))
             .collect();
-        let holding = ended.repositories.iter().filter(|one| !one.holds.is_empty());
+        let holding = ended.repositories.iter().filter(|one| !one.holds.is_empty() || one.replaces);
         let holding: Vec<_> = holding
-            .map(|one| serde_json::json!({ "path": one.path, "holds": one.holds }))
+            .map(|one| serde_json::json!({ "path": one.path, "holds": one.holds, "replaces": one.replaces }))
             .collect();
         self.add(&serde_json::json!({
             "kind": ENDED, "v": 1, "code": ended.code, "signal": ended.signal,
