@@ -52,7 +52,11 @@ fn parts_words(byte: &u8) -> bool {
 /// `#.env#`, `.env (copy)`, `prod.env`, `prod.env.bak`.
 fn is_like_env(name: &[u8]) -> bool {
     // Nearly all names end here.
-    if name.len() < 5 || !name.windows(4).any(|part| part.eq_ignore_ascii_case(b".env")) {
+    let has_env = |(at, byte): (usize, &u8)| {
+        let behind = || name.get(at + 1..at + 4);
+        *byte == b'.' && behind().is_some_and(|word| word.eq_ignore_ascii_case(b"env"))
+    };
+    if name.len() < 5 || !name.iter().enumerate().any(has_env) {
         return false;
     }
     let name = without_copy(name);
