@@ -29,8 +29,8 @@ use crate::view::{Guarded, Plan};
 pub(crate) use aside::LARGEST_COPY;
 pub(crate) use found::tell_found;
 pub(crate) use init::{
-    ANSWERED, ASKED, ENDED, GO, LISTENER, LONGEST_MESSAGE, MADE, MODELS, NEW, REFUSED, SIGNAL,
-    STUCK, TERMINAL, UNMADE, WITHDRAWN,
+    ALL_TOLD, ANSWERED, ASKED, ENDED, GO, LISTENER, LONGEST_MESSAGE, MADE, MODELS, NEW, REFUSED,
+    SIGNAL, STUCK, TELL, TERMINAL, UNMADE, WITHDRAWN,
 };
 
 /// All that the confined side needs, made before the fork.

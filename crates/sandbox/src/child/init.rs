@@ -60,6 +60,10 @@ pub(crate) const STUCK: u8 = 8;
 /// The program may be started.
 pub(crate) const GO: u8 = 7;
 
+/// All that is to be told of repositories is asked for, and has been told.
+pub(crate) const TELL: u8 = 21;
+pub(crate) const ALL_TOLD: u8 = 22;
+
 /// Longest text of a message.
 const LONGEST: usize = 2048;
 /// The same of one about a repository: a path as long as they get, of which every byte may be no text, and both lists.
@@ -483,6 +487,11 @@ fn pass_on(program: Pid, life: BorrowedFd<'_>, supervisor: Option<&mut Superviso
             if let Some(supervisor) = supervisor {
                 supervisor.answered(u32::from_ne_bytes(number), answer);
             }
+            true
+        }
+        // What is new was told before messages are looked at.
+        Ok((_, 1)) if message[0] == TELL => {
+            say(life, ALL_TOLD, b"");
             true
         }
         Ok((_, 0)) => false,

@@ -414,6 +414,10 @@ impl Supervisor {
                         if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {}
                     Err(_) => break,
                 }
+                // Whoever calls without an end does not keep others from being heard.
+                if !ended.is_empty() {
+                    break;
+                }
             } else if !told.is_empty() || !ended.is_empty() {
                 break;
             }

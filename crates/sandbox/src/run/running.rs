@@ -29,6 +29,9 @@ use crate::walk::{Listings, Seen, number_of};
 /// Most refusals and repositories that are remembered.
 const MOST: usize = 1000;
 
+/// How long it may take to tell what is there, when the time is up.
+const LATE: Duration = Duration::from_secs(1);
+
 /// What takes a socket over that listens.
 type Serve = Box<dyn FnOnce(TcpListener)>;
 
@@ -42,6 +45,8 @@ pub struct Running {
     listener: Option<OwnedFd>,
     models: Option<OwnedFd>,
     until: Option<Instant>,
+    /// Whether the time is up, and only what is left to be told is waited for.
+    is_late: bool,
     applied: Applied,
     denials: Vec<Denial>,
     /// Questions that were put, and what tells that one was taken back.
@@ -118,6 +123,7 @@ enum Told {
     Denied(Denial),
     Made(Repository),
     Unmade(String),
+    All,
     Stuck,
     Nothing,
     Gone,
@@ -142,6 +148,7 @@ impl Running {
             listener: None,
             models: None,
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            is_late: false,
             applied,
             denials: Vec::new(),
             questions: Vec::new(),
@@ -295,8 +302,12 @@ impl Running {
         loop {
             let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                let ended = Ended { code: TIMED_OUT, timed_out: true, ..Ended::default() };
-                return Ok((ended, false));
+                if self.is_late || !self.asks_for_all() {
+                    return Ok((timed_out(), false));
+                }
+                self.is_late = true;
+                self.until = Instant::now().checked_add(LATE);
+                continue;
             }
             if self.pause(left)?
                 && let Some((listener, serve)) = self.called.take()
@@ -314,6 +325,10 @@ impl Running {
             }
             loop {
                 match self.told() {
+                    Told::Status(..) | Told::All if self.is_late => {
+                        return Ok((timed_out(), false));
+                    }
+                    Told::All => {}
                     Told::Status(status, alone) => return Ok((ended(status), alone)),
                     Told::Denied(denial) => self.note(&denial, tell),
                     Told::Asked(number, denial) => {
@@ -342,6 +357,12 @@ impl Running {
                 }
             }
         }
+    }
+
+    /// Asks for what is to be told of new repositories; `false` where nobody listens.
+    fn asks_for_all(&self) -> bool {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        rustix::net::send(&self.life, &[child::TELL], flags).is_ok()
     }
 
     /// Notes a denial, and tells of one that is new.
@@ -405,6 +426,7 @@ impl Running {
                         Told::Status(status, rest[4] == 1)
                     }
                     child::STUCK => Told::Stuck,
+                    child::ALL_TOLD => Told::All,
                     child::REFUSED => Denial::from_bytes(rest).map_or(Told::Nothing, Told::Denied),
                     child::ASKED => {
                         let asked = rest.split_first_chunk().and_then(|(number, rest)| {
@@ -478,6 +500,10 @@ impl Drop for Remains {
         self.left.group = None;
         self.left.scratch = None;
     }
+}
+
+fn timed_out() -> Ended {
+    Ended { code: TIMED_OUT, timed_out: true, ..Ended::default() }
 }
 
 fn ended(status: i32) -> Ended {

@@ -48,6 +48,25 @@ fn what_cannot_be_told_is_not_made() {
     }
 }
 
+/// Whoever waits for the time to be up, and calls without an end meanwhile, hides nothing either.
+#[test]
+fn what_was_made_is_told_when_the_time_is_up() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "git init -q evil; mkdir evil/.claude
+            flood() { python3 -c 'import os
+while True:
+    try: os.mkdir(\"evil\")
+    except OSError: pass'; }
+            flood & flood & flood & flood";
+        let late = ("WARDKEEP_TEST_TIMEOUT", "3000");
+        let (code, out) = lab.run_with(script, &[TELL, late]);
+        assert_eq!(code, 124, "{out}");
+        let line = format!("denied: made {}  holds .claude", lab.at("ws/evil").display());
+        assert!(out.lines().any(|one| one == line), "as user {uid}: {out}");
+    }
+}
+
 /// A new repository that takes the place of an old folder is told as one that does; an old folder that becomes one, and a
 /// new one elsewhere, is not.
 #[test]
