@@ -22,6 +22,7 @@ use rustix::termios::{Termios, Winsize};
 use crate::error::{Failure, Step};
 use crate::landlock::{Access, Rules};
 use crate::notify;
+use crate::seccomp::SeccompProfile;
 use crate::spec::Limits;
 use crate::sys::{self, Arguments, Instruction};
 use crate::view::{Guarded, Plan};
@@ -63,6 +64,8 @@ pub(crate) struct Set {
     pub(crate) patience: Duration,
     /// The filter; none, where it is left out.
     pub(crate) filter: Option<Vec<Instruction>>,
+    /// One more, of whoever started it.
+    pub(crate) profile: Option<SeccompProfile>,
     /// Whether `/proc` may be left out.
     pub(crate) without_proc: bool,
     /// Names under which the program may be found.

@@ -2,7 +2,7 @@
 
 mod assemble;
 
-use assemble::Assembler;
+pub(crate) use assemble::{Assembler, Compare, Label};
 
 use crate::sys::Instruction;
 
@@ -134,7 +134,7 @@ pub(crate) fn name_of_denied(call: libc::c_long) -> Option<&'static str> {
 
 /// Calls for which there is an older way, so that programs take that: their arguments lie in memory,
 /// where a filter cannot see them.
-const UNKNOWN: &[libc::c_long] = &[
+pub(crate) const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_clone3,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -149,15 +149,15 @@ const UNKNOWN: &[libc::c_long] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xC000_003E;
+pub(crate) const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xC000_00B7;
+pub(crate) const ARCHITECTURE: u32 = 0xC000_00B7;
 #[cfg(target_arch = "riscv64")]
-const ARCHITECTURE: u32 = 0xC000_00F3;
+pub(crate) const ARCHITECTURE: u32 = 0xC000_00F3;
 
 /// Numbers from here on are those of another way to call the same kernel.
 #[cfg(target_arch = "x86_64")]
-const OTHER_ABI: u32 = 0x4000_0000;
+pub(crate) const OTHER_ABI: u32 = 0x4000_0000;
 
 /// New namespaces of any kind but time, which `clone` cannot make.
 pub(crate) const NAMESPACES: u32 = (libc::CLONE_NEWUSER
@@ -338,4 +338,4 @@ fn sockets(to: &mut Assembler, surroundings: Surroundings) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -114,6 +114,7 @@ impl Prepared {
         if spec.command.is_empty() {
             return Err(SandboxError::NoCommand);
         }
+        check_profile(&spec)?;
         let view = View::new(&spec)?;
         let mut missing = Vec::new();
         let landlock = match available::landlock() {
@@ -138,6 +139,12 @@ impl Prepared {
                 false
             }
         };
+        if let (Some(profile), false) = (&spec.seccomp, filtered) {
+            return Err(SandboxError::Path {
+                path: profile.source().path.clone().into(),
+                what: "cannot hold without the layer `seccomp`: leave it out".to_owned(),
+            });
+        }
         let plan = view.plan()?;
         let shares_network = false;
         let filter = filtered.then(|| {
@@ -168,6 +175,7 @@ impl Prepared {
             asks: spec.ask,
             patience: spec.patience,
             filter,
+            profile: spec.seccomp.clone(),
             without_proc: spec.allow_degraded.contains(&Layer::Proc),
             programs: programs(&spec)?,
             arguments: arguments(&spec)?,
@@ -371,6 +379,23 @@ impl Rest {
     }
 }
 
+/// A profile that the program could write would be another one in the next run.
+fn check_profile(spec: &Spec) -> Result<(), SandboxError> {
+    let Some(profile) = &spec.seccomp else { return Ok(()) };
+    let written = spec.write.iter().chain(&spec.write_if_there).chain(&spec.own);
+    match profile.lies_in([&spec.workspace].into_iter().chain(written)) {
+        None => Ok(()),
+        Some(folder) => Err(SandboxError::Path {
+            path: profile.source().path.clone().into(),
+            what: format!(
+                "is a seccomp profile that the program could change for its next run, as it may write in `{}`: move it \
+                 elsewhere",
+                folder.display()
+            ),
+        }),
+    }
+}
+
 /// Notes that a layer is missing, or refuses.
 fn lack(
     spec: &Spec,
@@ -456,6 +481,7 @@ fn what_applies(
             .collect(),
         limits: spec.limits,
         control_group: false,
+        seccomp_profile: spec.seccomp.as_ref().map(|profile| profile.source().clone()),
         network: match spec.network {
             Network::None => "none",
             Network::Proxy { .. } => "proxy",

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::error::SandboxError;
 use crate::profile::Profiles;
 use crate::run::{Prepared, Running};
+use crate::seccomp::SeccompProfile;
 use crate::spec::{Applied, Spec};
 
 /// How a skill's code is to run.
@@ -15,8 +16,7 @@ pub struct SkillExecutionConfig {
     /// Run it in a process of its own. Nothing else is offered: in this process nothing could be
     /// confined without confining the agent.
     pub use_subprocess: bool,
-    /// A seccomp profile in the OCI format. Ours is stricter than what such a file could add, so that it
-    /// is only checked to be there; none is ours as well.
+    /// A seccomp profile in the OCI format, which holds besides ours. It must not lie where the skill may write.
     pub seccomp_profile: Option<PathBuf>,
     /// The first is the skill's own folder, which it may write; the others it may read.
     pub filesystem_allowlist: Vec<PathBuf>,
@@ -44,12 +44,9 @@ pub fn prepare_skill_sandbox(config: &SkillExecutionConfig) -> Result<SandboxHan
     if !config.use_subprocess {
         return Err(refuse(own.clone(), "cannot be run in this process: set `use_subprocess`"));
     }
-    if let Some(profile) = &config.seccomp_profile
-        && !profile.is_file()
-    {
-        return Err(refuse(profile.clone(), "is no seccomp profile: leave it out for ours"));
-    }
     let mut spec = Spec::new(own.clone(), Vec::new());
+    let profile = config.seccomp_profile.as_deref();
+    spec.seccomp = profile.map(SeccompProfile::load).transpose()?;
     if let Ok(profile) = Profiles::default().resolve("skill") {
         profile.apply(&mut spec);
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Names, PathPattern};
+use crate::seccomp::{SeccompProfile, SeccompSource};
 use crate::walk::Listings;
 
 /// How long a file system may take, where nothing else is said.
@@ -86,6 +87,8 @@ pub struct Spec {
     pub allow_degraded: BTreeSet<Layer>,
     /// Whether files in memory may not be executed at all.
     pub strict_memory: bool,
+    /// A filter of system calls beside ours, which can only take more away.
+    pub seccomp: Option<SeccompProfile>,
     /// Whether a terminal is passed on by way of a new one.
     pub terminal: bool,
 }
@@ -126,6 +129,7 @@ impl Spec {
             patience: PATIENCE,
             allow_degraded: BTreeSet::new(),
             strict_memory: false,
+            seccomp: None,
             terminal: true,
         }
     }
@@ -269,6 +273,9 @@ pub struct Applied {
     pub limits: Limits,
     /// Whether a control group holds all processes together to their number and memory.
     pub control_group: bool,
+    /// The profile of system calls that holds besides ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seccomp_profile: Option<SeccompSource>,
     /// `none` or `proxy`.
     pub network: &'static str,
     /// How long it may run, in milliseconds.

@@ -283,8 +283,9 @@ pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> Result<()> {
 /// One instruction of a seccomp filter.
 pub(crate) type Instruction = libc::sock_filter;
 
-/// From here on the filter holds for this thread and what it starts.
-pub(crate) fn seccomp(program: &[Instruction]) -> Result<()> {
+/// From here on the filter holds for this thread and what it starts. The kernel can log what it refuses.
+pub(crate) fn seccomp(program: &[Instruction], logs: bool) -> Result<()> {
+    let flags = if logs { libc::SECCOMP_FILTER_FLAG_LOG } else { 0 };
     let length = u16::try_from(program.len()).map_err(|_| Errno::INVAL)?;
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
     // SAFETY: the kernel copies the program and does not write to it.
@@ -292,7 +293,7 @@ pub(crate) fn seccomp(program: &[Instruction]) -> Result<()> {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            0_u32,
+            flags,
             std::ptr::from_ref(&program),
         )
     })

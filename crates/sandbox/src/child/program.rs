@@ -90,7 +90,11 @@ fn get_ready(
         notify::hand_over(watcher, listener.as_fd()).map_err(failed(1))?;
     }
     if let Some(filter) = &set.filter {
-        sys::seccomp(filter).map_err(Failure::at(Step::Seccomp, 0))?;
+        sys::seccomp(filter, false).map_err(Failure::at(Step::Seccomp, 0))?;
+    }
+    // Last of all: what it lets through for sure is the start of the program, and to tell that it failed.
+    if let Some(profile) = &set.profile {
+        sys::seccomp(profile.program(), profile.logs()).map_err(Failure::at(Step::Seccomp, 1))?;
     }
     Ok(())
 }

@@ -15,6 +15,14 @@ enum Item {
     Go(Label),
 }
 
+/// How a word is compared with a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compare {
+    Equal,
+    AtLeast,
+    Greater,
+}
+
 /// Collects instructions.
 pub(crate) struct Assembler {
     items: Vec<Item>,
@@ -22,12 +30,13 @@ pub(crate) struct Assembler {
     places: Vec<usize>,
 }
 
-// Of the kernel's `BPF_…`: a word from the call's data; `&`; `==`, `>=` and any bit of a constant; a jump;
+// Of the kernel's `BPF_…`: a word from the call's data; `&`; `==`, `>=`, `>` and any bit of a constant; a jump;
 // the answer.
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
 const EQUAL: u16 = 0x15;
 const AT_LEAST: u16 = 0x35;
+const GREATER: u16 = 0x25;
 const ANY_BIT: u16 = 0x45;
 const JUMP: u16 = 0x05;
 const RETURN: u16 = 0x06;
@@ -59,9 +68,38 @@ impl Assembler {
     /// The low half of an argument: the calls that are looked at take 32 bits, and the kernel ignores
     /// the other half, so that comparing it would be a way around.
     pub(crate) fn load_argument(&mut self, index: usize) {
-        let low = if cfg!(target_endian = "little") { 0 } else { 4 };
-        let offset = u32::try_from(16 + index * 8 + low).unwrap_or(u32::MAX);
+        self.load_half(index, false, u32::MAX);
+    }
+
+    /// Those bits of a half of an argument.
+    pub(crate) fn load_half(&mut self, index: usize, high: bool, bits: u32) {
+        let behind = if high == cfg!(target_endian = "little") { 4 } else { 0 };
+        let offset = u32::try_from(16 + index * 8 + behind).unwrap_or(u32::MAX);
         self.items.push(Item::Plain(LOAD, offset));
+        if bits != u32::MAX {
+            self.mask(bits);
+        }
+    }
+
+    /// Goes to one place or the other, or to what comes next.
+    pub(crate) fn compare(
+        &mut self,
+        how: Compare,
+        value: u32,
+        yes: Option<Label>,
+        no: Option<Label>,
+    ) {
+        let code = match how {
+            Compare::Equal => EQUAL,
+            Compare::AtLeast => AT_LEAST,
+            Compare::Greater => GREATER,
+        };
+        self.items.push(Item::Branch(code, value, yes, no));
+    }
+
+    /// What the kernel is to do.
+    pub(crate) fn answer(&mut self, outcome: u32) {
+        self.items.push(Item::Plain(RETURN, outcome));
     }
 
     pub(crate) fn mask(&mut self, bits: u32) {

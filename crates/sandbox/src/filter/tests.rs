@@ -1,7 +1,12 @@
 use super::*;
 
 /// What a filter says of a call: a small machine of the instructions that are used.
-fn said(filter: &[Instruction], architecture: u32, call: i64, arguments: [u64; 6]) -> u32 {
+pub(crate) fn said(
+    filter: &[Instruction],
+    architecture: u32,
+    call: i64,
+    arguments: [u64; 6],
+) -> u32 {
     let mut data = Vec::new();
     data.extend(u32::try_from(call).unwrap().to_ne_bytes());
     data.extend(architecture.to_ne_bytes());
@@ -19,6 +24,7 @@ fn said(filter: &[Instruction], architecture: u32, call: i64, arguments: [u64; 6
             }
             0x54 => value &= one.k,
             0x15 => at += branch(value == one.k),
+            0x25 => at += branch(value > one.k),
             0x35 => at += branch(value >= one.k),
             0x45 => at += branch(value & one.k != 0),
             0x05 => at += one.k as usize,

@@ -9,7 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wardkeep_sandbox::{Answer, Ended, Layer, Prepared, Question, Running, SandboxError, Spec};
+use wardkeep_sandbox::{
+    Answer, Ended, Layer, Prepared, Question, Running, SandboxError, SeccompProfile, Spec,
+};
 
 /// Somebody without any rights.
 pub(crate) const NOBODY: u32 = 65_534;
@@ -196,6 +198,15 @@ fn stage() {
     if let Some(time) = variable("WARDKEEP_TEST_PATIENCE") {
         spec.patience = Duration::from_millis(time.parse().unwrap());
     }
+    let profile = variable("WARDKEEP_TEST_SECCOMP").map(PathBuf::from);
+    let profile = profile.map(|path| SeccompProfile::load(&path)).transpose();
+    let refused = match profile {
+        Ok(profile) => {
+            spec.seccomp = profile;
+            None
+        }
+        Err(error) => Some(error),
+    };
     spec.learn = variable("WARDKEEP_TEST_LEARN").is_some();
     spec.lock = variable("WARDKEEP_TEST_LOCK").map(|path| Arc::new(fs::File::open(path).unwrap()));
     let patterns = variable("WARDKEEP_TEST_PROTECT");
@@ -216,7 +227,8 @@ fn stage() {
     let answers = variable("WARDKEEP_TEST_ANSWERS");
     spec.ask = answers.is_some();
     let tells = variable("WARDKEEP_TEST_TELL").is_some();
-    let ended = Prepared::new(spec).and_then(Prepared::spawn).and_then(|running| {
+    let prepared = refused.map_or_else(|| Prepared::new(spec), Err);
+    let ended = prepared.and_then(Prepared::spawn).and_then(|running| {
         if tells {
             let layers: Vec<_> = running.applied().layers.iter().map(Layer::to_string).collect();
             println!("\ndenied: layers {}", layers.join(","));

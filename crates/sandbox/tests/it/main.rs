@@ -27,6 +27,8 @@ mod reference;
 #[cfg(test)]
 mod repositories;
 #[cfg(test)]
+mod seccomp;
+#[cfg(test)]
 mod skill;
 #[cfg(test)]
 mod skip;
