@@ -60,5 +60,5 @@ pub use notify::Answer;
 pub use run::{Answers, Ended, Prepared, Question, Remains, Repository, Running, TIMED_OUT};
 pub use seccomp::{SeccompProfile, SeccompSource};
 pub use skill::{SandboxHandle, SkillExecutionConfig, prepare_skill_sandbox};
-pub use spec::{Applied, Layer, Limits, Missing, Network, Spec};
+pub use spec::{Applied, Cpus, Layer, Limits, Missing, Network, Spec};
 pub use view::{Explained, explain, holds_secrets};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::names::PathPattern;
-use crate::spec::Spec;
+use crate::spec::{Cpus, Spec};
 
 /// What a kind of program needs. Paths may begin with `~/`; what is not there is left out. The last part of what `write` and
 /// `fresh` name in one of `own` may have `*` for any text.
@@ -53,6 +53,10 @@ pub struct Profile {
     pub processes: Option<u64>,
     /// Most bytes of memory.
     pub memory: Option<u64>,
+    /// Most of the processors, for all processes together.
+    pub cpus: Option<Cpus>,
+    /// A seccomp profile in the OCI format that holds besides ours; whoever runs the program reads it.
+    pub seccomp: Option<String>,
     /// Largest file, in bytes.
     pub file_size: Option<u64>,
     /// Most open files.
@@ -200,6 +204,8 @@ impl Profile {
             memory_files: self.memory_files.or(base.memory_files),
             processes: self.processes.or(base.processes),
             memory: self.memory.or(base.memory),
+            cpus: self.cpus.or(base.cpus),
+            seccomp: self.seccomp.or(base.seccomp),
             file_size: self.file_size.or(base.file_size),
             open_files: self.open_files.or(base.open_files),
             timeout: self.timeout.or(base.timeout),
@@ -246,6 +252,7 @@ impl Profile {
         let limits = &mut spec.limits;
         limits.processes = self.processes.unwrap_or(limits.processes);
         limits.memory = self.memory.or(limits.memory);
+        limits.cpus = self.cpus.or(limits.cpus);
         limits.file_size = self.file_size.unwrap_or(limits.file_size);
         limits.open_files = self.open_files.unwrap_or(limits.open_files);
         spec.timeout = self.timeout.map(Duration::from_secs).or(spec.timeout);

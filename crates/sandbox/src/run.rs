@@ -253,7 +253,7 @@ impl Prepared {
             // Before the program is started: what it starts is in the same group then.
             group = Group::new(&rest.spec.limits, memory).filter(|group| group.take(pid));
             let applied = rest.look()?;
-            applied.control_group = group.is_some();
+            note_group(applied, group.as_ref());
             write_down(applied)?;
             Ok(guarded)
         });
@@ -370,13 +370,18 @@ impl Rest {
         let started = start::start(set, |pid, _| {
             group = Group::new(&self.spec.limits, memory).filter(|group| group.take(pid));
             let applied = self.look()?;
-            applied.control_group = group.is_some();
+            note_group(applied, group.as_ref());
             write_down(applied)?;
             Ok(Vec::new())
         })?;
         let left = Left { scratch: Some(scratch), group };
         self.running(started, set, left)
     }
+}
+
+fn note_group(applied: &mut Applied, group: Option<&Group>) {
+    applied.control_group = group.is_some();
+    applied.control_group_limits = group.map(|group| group.held().to_vec()).unwrap_or_default();
 }
 
 /// A profile that the program could write would be another one in the next run.
@@ -481,6 +486,7 @@ fn what_applies(
             .collect(),
         limits: spec.limits,
         control_group: false,
+        control_group_limits: Vec::new(),
         seccomp_profile: spec.seccomp.as_ref().map(|profile| profile.source().clone()),
         network: match spec.network {
             Network::None => "none",

@@ -158,6 +158,9 @@ pub struct Limits {
     /// Most bytes of memory of all of them together, where a control group is delegated; none is nine tenths
     /// of what the machine has.
     pub total_memory: Option<u64>,
+    /// Most of the processors for all of them together, where a control group is delegated; none is all there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Cpus>,
     /// Largest file, in bytes.
     pub file_size: u64,
     /// Most files that each of them has open.
@@ -172,10 +175,101 @@ impl Default for Limits {
             processes: 4096,
             memory: None,
             total_memory: None,
+            cpus: None,
             file_size: 16 << 30,
             open_files: 65_536,
             scratch: None,
         }
+    }
+}
+
+/// A share of the processors, in thousandths of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cpus(u32);
+
+impl Cpus {
+    /// The least: the kernel gives a millisecond in a tenth of a second.
+    const LEAST: u32 = 10;
+    /// More than any machine has.
+    const MOST: u32 = 8_192_000;
+
+    /// So many thousandths; none where that is no share.
+    #[must_use]
+    pub fn from_thousandths(thousandths: u32) -> Option<Self> {
+        (Self::LEAST..=Self::MOST).contains(&thousandths).then_some(Self(thousandths))
+    }
+
+    /// How much it is.
+    #[must_use]
+    pub fn thousandths(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Cpus {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 % 1000 {
+            0 => write!(to, "{}", self.0 / 1000),
+            rest => {
+                let rest = format!("{rest:03}");
+                write!(to, "{}.{}", self.0 / 1000, rest.trim_end_matches('0'))
+            }
+        }
+    }
+}
+
+impl FromStr for Cpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+        let digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = || {
+            let plain = digits(whole) && digits(part) && part.len() <= 3;
+            let whole: u32 = whole.parse().ok().filter(|_| plain)?;
+            let part: u32 = format!("{part:0<3}").parse().ok()?;
+            whole.checked_mul(1000)?.checked_add(part)
+        };
+        number().and_then(Self::from_thousandths).ok_or_else(|| {
+            "give a number of processors such as 2, 1.5 or 0.25; 0.01 is the least".to_owned()
+        })
+    }
+}
+
+impl Serialize for Cpus {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cpus {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Written;
+        impl serde::de::Visitor<'_> for Written {
+            type Value = Cpus;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("a number of processors such as 2 or 1.5")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Cpus, E> {
+                self.visit_str(&number.to_string())
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Cpus, E> {
+                self.visit_str(&number.to_string())
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Cpus, E> {
+                self.visit_str(&number.to_string())
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Cpus, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        from.deserialize_any(Written)
     }
 }
 
@@ -271,8 +365,11 @@ pub struct Applied {
     pub environment: Vec<String>,
     /// How much of the machine may be taken.
     pub limits: Limits,
-    /// Whether a control group holds all processes together to their number and memory.
+    /// Whether a control group holds all processes together to one limit at least.
     pub control_group: bool,
+    /// To which: `processes`, `memory`, `cpus`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub control_group_limits: Vec<&'static str>,
     /// The profile of system calls that holds besides ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seccomp_profile: Option<SeccompSource>,
@@ -289,4 +386,39 @@ pub struct Missing {
     pub layer: Layer,
     /// Why.
     pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_processors_is_a_plain_number() {
+        for (text, thousandths) in [
+            ("1", 1000),
+            ("1.5", 1500),
+            ("0.01", 10),
+            ("0.25", 250),
+            ("2.125", 2125),
+            ("64.0", 64_000),
+        ] {
+            let cpus: Cpus = text.parse().unwrap();
+            assert_eq!(cpus.thousandths(), thousandths);
+            assert_eq!(cpus.to_string().parse(), Ok(cpus));
+        }
+        for text in [
+            "", "0", "0.009", "-1", "+1", "1e3", "NaN", "inf", ".5", "1.", "1.2345", "1,5", " 1",
+            "4294968", "1.-1",
+        ] {
+            assert!(text.parse::<Cpus>().is_err(), "{text}");
+        }
+        let limits = |text: &str| toml::from_str::<Limits>(text).map(|limits| limits.cpus);
+        assert_eq!(limits("cpus = 1.5").unwrap(), Cpus::from_thousandths(1500));
+        assert_eq!(limits("cpus = 2").unwrap(), Cpus::from_thousandths(2000));
+        for text in
+            ["cpus = nan", "cpus = -1", "cpus = inf", "cpus = 0", "cpus = true", "cpus = []"]
+        {
+            assert!(limits(text).is_err(), "{text}");
+        }
+    }
 }

@@ -10,15 +10,24 @@ use crate::spec::Limits;
 
 /// Begins the name of each.
 const NAME: &str = "wardkeep-run-";
-/// Controllers that are of use.
-const CONTROLLERS: [&str; 2] = ["pids", "memory"];
 /// Groups of earlier runs that are looked at.
 const MOST_LEFT: usize = 256;
+
+/// What the kernel counts a share of the processors by, in microseconds.
+const PERIOD: u64 = 100_000;
 
 /// A control group that goes with this.
 #[derive(Debug)]
 pub(super) struct Group {
     path: PathBuf,
+    held: Vec<&'static str>,
+}
+
+/// A limit, the controller that keeps it, and what is written for it.
+struct Wanted {
+    limit: &'static str,
+    controller: &'static str,
+    settings: Vec<(&'static str, String)>,
 }
 
 impl Group {
@@ -27,27 +36,47 @@ impl Group {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = own_group(&mounts, &own)?;
-        let total = limits.total_memory.unwrap_or(memory / 10 * 9);
-        let settings = [
-            ("pids.max", limits.processes.to_string()),
-            ("memory.max", total.to_string()),
-            ("memory.swap.max", "0".to_owned()),
-            ("memory.oom.group", "1".to_owned()),
-        ];
+        let all = wanted(limits, memory);
         // A group with processes of its own passes no controllers on; then it is one beside it.
         let above = own.parent().filter(|above| above.join("cgroup.procs").exists());
         let places = above.into_iter().chain([own.as_path()]);
-        places.filter(|place| passes_on(place)).find_map(|place| Self::below(place, &settings))
+        let mut best: Option<Self> = None;
+        for place in places.filter(|place| passes_on(place, &all)) {
+            let group = Self::below(place, &all);
+            let better =
+                |one: &Self| best.as_ref().is_none_or(|best| best.held.len() < one.held.len());
+            if let Some(group) = group.filter(better) {
+                best = Some(group);
+            }
+            if best.as_ref().is_some_and(|best| best.held.len() == all.len()) {
+                break;
+            }
+        }
+        best
     }
 
-    /// One in a group, if at least one of the settings holds.
-    fn below(place: &Path, settings: &[(&str, String)]) -> Option<Self> {
+    /// One in a group, if at least one of the limits holds.
+    fn below(place: &Path, all: &[Wanted]) -> Option<Self> {
         reap(place);
         let path = place.join(format!("{NAME}{}", std::process::id()));
         fs::create_dir(&path).ok()?;
-        let group = Self { path };
-        let held = settings.iter().filter(|(name, value)| set(&group.path.join(name), value));
-        (held.count() > 0).then_some(group)
+        let mut group = Self { path, held: Vec::new() };
+        for one in all {
+            let mut kept =
+                one.settings.iter().map(|(name, value)| set(&group.path.join(name), value));
+            // The first is the limit itself; what else there is makes it stricter where the kernel has it.
+            let limited = kept.next() == Some(true);
+            kept.for_each(drop);
+            if limited {
+                group.held.push(one.limit);
+            }
+        }
+        (!group.held.is_empty()).then_some(group)
+    }
+
+    /// The limits that it keeps.
+    pub(super) fn held(&self) -> &[&'static str] {
+        &self.held
     }
 
     /// Puts a process in it, and all that it starts.
@@ -84,8 +113,34 @@ fn own_group(mounts: &str, own: &str) -> Option<PathBuf> {
     })
 }
 
+fn wanted(limits: &Limits, memory: u64) -> Vec<Wanted> {
+    let total = limits.total_memory.unwrap_or(memory / 10 * 9);
+    let mut all = vec![
+        Wanted {
+            limit: "processes",
+            controller: "pids",
+            settings: vec![("pids.max", limits.processes.to_string())],
+        },
+        Wanted {
+            limit: "memory",
+            controller: "memory",
+            settings: vec![
+                ("memory.max", total.to_string()),
+                ("memory.swap.max", "0".to_owned()),
+                ("memory.oom.group", "1".to_owned()),
+            ],
+        },
+    ];
+    all.extend(limits.cpus.map(|cpus| {
+        let quota = u64::from(cpus.thousandths()) * (PERIOD / 1000);
+        let settings = vec![("cpu.max", format!("{quota} {PERIOD}"))];
+        Wanted { limit: "cpus", controller: "cpu", settings }
+    }));
+    all
+}
+
 /// Whether groups below one can have limits, and processes may be moved to them.
-fn passes_on(place: &Path) -> bool {
+fn passes_on(place: &Path, all: &[Wanted]) -> bool {
     let writable = |name: &str| {
         let access = rustix::fs::Access::WRITE_OK;
         rustix::fs::access(place.join(name), access).is_ok()
@@ -98,13 +153,10 @@ fn passes_on(place: &Path) -> bool {
         on.split_whitespace().any(|one| one == name)
     };
     // Each by itself: where one is not to be had, the other may be.
-    CONTROLLERS
-        .iter()
-        .filter(|name| {
-            passed(name) || set(&place.join("cgroup.subtree_control"), &format!("+{name}"))
-        })
-        .count()
-        > 0
+    let on = all.iter().map(|one| one.controller).filter(|name| {
+        passed(name) || set(&place.join("cgroup.subtree_control"), &format!("+{name}"))
+    });
+    on.count() > 0
 }
 
 /// Removes what runs that were killed have left.
@@ -143,13 +195,25 @@ mod tests {
     #[test]
     fn a_group_without_limits_is_none_and_nothing_is_left() {
         let place = tempfile::tempdir().unwrap();
-        assert!(!passes_on(place.path()));
-        let settings = [("pids.max", "7".to_owned())];
-        assert!(Group::below(place.path(), &settings).is_none());
+        let all = wanted(&Limits::default(), 1 << 30);
+        assert!(!passes_on(place.path(), &all));
+        assert!(Group::below(place.path(), &all).is_none());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
         fs::create_dir(place.path().join(format!("{NAME}1"))).unwrap();
         reap(place.path());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_share_of_the_processors_is_a_part_of_each_period() {
+        let limits = Limits { cpus: "1.5".parse().ok(), ..Limits::default() };
+        let all = wanted(&limits, 1 << 30);
+        let cpu = all.iter().find(|one| one.controller == "cpu").unwrap();
+        assert_eq!(cpu.settings, [("cpu.max", "150000 100000".to_owned())]);
+        let least = Limits { cpus: "0.01".parse().ok(), ..Limits::default() };
+        assert_eq!(wanted(&least, 1 << 30)[2].settings[0].1, "1000 100000");
+        // Nobody else's groups change where it is not asked for.
+        assert!(wanted(&Limits::default(), 1 << 30).iter().all(|one| one.controller != "cpu"));
     }
 
     /// In a real hierarchy, where this user may make a group.
@@ -162,8 +226,13 @@ mod tests {
         };
         fs::remove_dir(place.join("wk-probe")).unwrap();
         // A setting that every group has.
-        let settings = [("cgroup.max.depth", "3".to_owned())];
-        let group = Group::below(&place, &settings).unwrap();
+        let all = [Wanted {
+            limit: "depth",
+            controller: "",
+            settings: vec![("cgroup.max.depth", "3".to_owned())],
+        }];
+        let group = Group::below(&place, &all).unwrap();
+        assert_eq!(group.held(), ["depth"]);
         let path = group.path.clone();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert!(group.take(i32::try_from(child.id()).unwrap()));

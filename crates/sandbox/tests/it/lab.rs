@@ -220,6 +220,12 @@ fn stage() {
     let private = variable("WARDKEEP_TEST_PRIVATE");
     let private = private.iter().filter_map(|both| both.split_once('='));
     spec.private.extend(private.map(|(seen, copy)| (seen.into(), copy.into())));
+    spec.limits.cpus = variable("WARDKEEP_TEST_CPUS").map(|share| share.parse().unwrap());
+    spec.limits.total_memory = variable("WARDKEEP_TEST_TOTAL").map(|most| most.parse().unwrap());
+    if let Some(most) = variable("WARDKEEP_TEST_PROCESSES") {
+        spec.limits.processes = most.parse().unwrap();
+    }
+    let tells_group = spec.limits.cpus.is_some() || variable("WARDKEEP_TEST_GROUP").is_some();
     spec.limits.scratch = variable("WARDKEEP_TEST_SCRATCH").map(|size| size.parse().unwrap());
     if let Some(victim) = variable("VICTIM") {
         spec.environment.push(("VICTIM".into(), victim.into()));
@@ -232,6 +238,9 @@ fn stage() {
         if tells {
             let layers: Vec<_> = running.applied().layers.iter().map(Layer::to_string).collect();
             println!("\ndenied: layers {}", layers.join(","));
+        }
+        if tells_group {
+            println!("\nconfine: group {}", running.applied().control_group_limits.join(","));
         }
         match answers {
             Some(answers) => wait_answering(running, &answers),

@@ -11,6 +11,8 @@ mod beside;
 #[cfg(test)]
 mod degraded;
 #[cfg(test)]
+mod group;
+#[cfg(test)]
 mod lab;
 #[cfg(test)]
 mod life;
