@@ -29,8 +29,8 @@ use wardkeep_monitor::wire::Door;
 use wardkeep_sandbox::names::PathPattern;
 use wardkeep_sandbox::profile::{Profile, expand};
 use wardkeep_sandbox::{
-    Answer, Applied, Denial, DenialKind, Ended, Layer, Limits, Network, Prepared, SandboxError,
-    Spec,
+    Answer, Applied, Cpus, Denial, DenialKind, Ended, Layer, Limits, Network, Prepared,
+    SandboxError, SeccompProfile, Spec,
 };
 
 use self::asking::{Asking, Desk};
@@ -95,6 +95,14 @@ pub(crate) struct Args {
     /// Most processes
     #[arg(long, value_name = "N")]
     processes: Option<u64>,
+    /// Most of the processors for all processes together, such as 2 or 0.5; needs a control group (v2) that is
+    /// delegated to you, and where there is none it says so
+    #[arg(long, value_name = "N", value_parser = |text: &str| text.parse::<Cpus>())]
+    cpus: Option<Cpus>,
+    /// A seccomp profile as Docker and OCI runtimes read it, which holds besides wardkeep's own filter: it can
+    /// only take more away. It must not lie where the program may write
+    #[arg(long, value_name = "FILE")]
+    seccomp: Option<PathBuf>,
     /// Whom it may talk to; `proxy` where the profile or --allow names hosts, else `none`
     #[arg(long, value_name = "MODE")]
     net: Option<Net>,
@@ -332,6 +340,12 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
              group of its own; run it as another user, or delegate one",
         );
     }
+    if record::does_not_keep_cpus(running.applied()) {
+        context.ui.note(
+            "the share of the processors is not limited: that takes a control group (v2) with the controller `cpu`, \
+             which is not delegated here; `systemd-run --user --scope -p Delegate=yes wardkeep run …` may give one",
+        );
+    }
     let missing = running.applied().missing.clone();
     // Without namespaces there is none: then no socket of the program reaches beyond it.
     let served = Rc::new(RefCell::new(None));
@@ -511,6 +525,8 @@ fn spec_of(
     let memory = args.memory.map(bytes_of).transpose()?;
     spec.limits.memory = memory.or(spec.limits.memory);
     spec.limits.processes = args.processes.unwrap_or(spec.limits.processes);
+    spec.limits.cpus = args.cpus.or(spec.limits.cpus);
+    spec.seccomp = seccomp_of(args.seccomp, &profile, context.home().as_deref())?;
     spec.allow_degraded.extend(args.allow_degraded);
     let passes = |name: &OsString| profile.passes(name) || settings.shared.passes(name);
     let mut environment: Vec<_> = context.variables().filter(|(name, _)| passes(name)).collect();
@@ -528,6 +544,27 @@ fn spec_of(
     environment.push(("WARDKEEP_CONFINED".into(), "1".into()));
     spec.environment = environment;
     Ok((spec, rules))
+}
+
+/// The profile of system calls: the one that is named, or that of the profile.
+fn seccomp_of(
+    named: Option<PathBuf>,
+    profile: &Profile,
+    home: Option<&Path>,
+) -> Result<Option<SeccompProfile>, CliError> {
+    let path = match (named, &profile.seccomp) {
+        (Some(path), _) => {
+            std::path::absolute(&path).map_err(|error| CliError::io("find", &path, &error))?
+        }
+        (None, Some(path)) => expand(path, home).ok_or_else(|| {
+            CliError::refused(
+                format!("the profile's `seccomp` is no path to be found: `{}`", printable(path)),
+                "give it from the root or from `~/` on, in config.toml",
+            )
+        })?,
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(SeccompProfile::load(&path)?))
 }
 
 fn bytes_of(megabytes: u64) -> Result<u64, CliError> {

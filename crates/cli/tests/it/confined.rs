@@ -428,6 +428,64 @@ fn a_limit_that_is_not_kept_is_told() {
     assert!(!ran.stderr.contains("is not limited"), "{ran:?}");
 }
 
+#[test]
+fn a_share_of_the_processors_that_is_not_kept_is_told() {
+    let Some(scene) = Scene::new() else { return };
+    let ran = scene.wardkeep(&["run", "--no-daemon", "--cpus", "0.5", "--", "true"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let told = ran.stderr.contains("the share of the processors is not limited");
+    if !told {
+        skip("a machine without a control group that limits processors", &ran.stderr);
+    }
+    for wrong in ["0", "-1", "nan", "much", "1e3"] {
+        let argument = format!("--cpus={wrong}");
+        let ran = scene.wardkeep(&["run", "--no-daemon", &argument, "--", "true"]);
+        assert_eq!(ran.code, 125, "{ran:?}");
+    }
+    let answer = scene.json(&["run", "--dry-run", "--cpus", "1.50", "--", "true"]);
+    assert_eq!(answer["confinement"]["limits"]["cpus"], "1.5", "{answer}");
+}
+
+#[test]
+fn a_seccomp_profile_holds_besides() {
+    let Some(scene) = Scene::new() else { return };
+    let profile = scene.at("profile.json");
+    let text = r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[
+        {"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO","errnoRet":28}]}"#;
+    fs::write(&profile, text).unwrap();
+    let path = profile.to_str().unwrap();
+    let run = |file: &str, script: &str| {
+        scene.wardkeep(&["run", "--no-daemon", "--seccomp", file, "--", "sh", "-c", script])
+    };
+    let ran = run(path, "mkdir made");
+    assert!(ran.code == 1 && ran.stderr.contains("No space left"), "{ran:?}");
+    assert!(!scene.at("work/made").exists());
+    let ran = run("../profile.json", "echo x > plain; echo x > .mcp.json");
+    assert!(ran.stderr.contains(".mcp.json") && scene.at("work/plain").exists(), "{ran:?}");
+    let arguments = ["run", "--dry-run", "--seccomp", path, "--", "true"];
+    let answer = scene.json(&arguments);
+    let known = &answer["confinement"]["seccomp_profile"];
+    assert_eq!(known["path"], path, "{answer}");
+    assert_eq!(known["sha256"].as_str().map(str::len), Some(64), "{answer}");
+    assert!(scene.wardkeep(&arguments).stdout.contains("SHA-256"));
+    // Where the program may write it, what it says is the program's.
+    fs::copy(&profile, scene.at("work/profile.json")).unwrap();
+    let ran = run("profile.json", "touch started");
+    assert!(ran.code == 125 && ran.stderr.contains("could change"), "{ran:?}");
+    for (text, named) in [
+        (r#"{"defaultAction":"SCMP_ACT_NOTIFY"}"#, "SCMP_ACT_NOTIFY"),
+        (r#"{"defaultAction":"SCMP_ACT_ERRNO"}"#, "`execve`"),
+        ("", "EOF"),
+    ] {
+        fs::write(&profile, text).unwrap();
+        let ran = run(path, "touch started");
+        assert!(ran.code == 125 && ran.stderr.contains(named), "{ran:?}");
+    }
+    let ran = run("absent.json", "touch started");
+    assert!(ran.code == 125 && ran.stderr.contains("is not there"), "{ran:?}");
+    assert!(!scene.at("work/started").exists());
+}
+
 /// Other exit codes may be the program's.
 #[test]
 fn a_wrong_command_line_of_run_has_its_exit_code() {

@@ -22,7 +22,12 @@ pub(super) struct Record {
 
 /// Whether nothing keeps the program to its number of processes: the kernel does not hold root to it.
 pub(super) fn does_not_keep_processes(applied: &Applied) -> bool {
-    !applied.control_group && rustix::process::geteuid().is_root()
+    !applied.control_group_limits.contains(&"processes") && rustix::process::geteuid().is_root()
+}
+
+/// Whether nothing keeps the program to its share of the processors.
+pub(super) fn does_not_keep_cpus(applied: &Applied) -> bool {
+    applied.limits.cpus.is_some() && !applied.control_group_limits.contains(&"cpus")
 }
 
 /// Writes down what will be in force. When this returns, it is on disk.
@@ -36,8 +41,11 @@ pub(super) fn begin(
     let workspace = workspace.display().to_string();
     let mut content = content_of("confinement", applied)?;
     content["profile"] = profile.into();
-    if does_not_keep_processes(applied) {
-        content["unkept"] = serde_json::json!(["processes"]);
+    let unkept =
+        [("processes", does_not_keep_processes(applied)), ("cpus", does_not_keep_cpus(applied))];
+    let unkept: Vec<_> = unkept.iter().filter(|(_, so)| *so).map(|(limit, _)| *limit).collect();
+    if !unkept.is_empty() {
+        content["unkept"] = serde_json::json!(unkept);
     }
     let id = append(&store, &workspace, &content, Vec::new())?;
     Ok(Record { store, workspace, id })

@@ -39,8 +39,16 @@ pub(super) fn members_of(profile: &str, applied: &Applied) -> Vec<Member> {
     let limits = serde_json::to_value(applied.limits).unwrap_or_default();
     let limits = members(&limits).into_iter().map(|(label, text)| format!("{label} {text}"));
     all.push(row("limits", limits.collect::<Vec<_>>().join(", ")));
-    let group = if applied.control_group { "yes" } else { "no: each process by itself" };
-    all.push(row("control group", group.to_owned()));
+    let group = match applied.control_group {
+        true => applied.control_group_limits.join(", "),
+        false => "no: each process by itself".to_owned(),
+    };
+    all.push(row("control group", group));
+    all.extend(
+        applied.seccomp_profile.iter().map(|profile| {
+            row("seccomp", format!("{} (SHA-256 {})", profile.path, profile.sha256))
+        }),
+    );
     all
 }
 
