@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 
 use wardkeep_sandbox::peer_of;
 
@@ -43,6 +44,8 @@ pub struct Peer {
     pub pid: i32,
     /// What they may ask.
     pub role: Role,
+    /// Why it is no terminal of the owner's, where it is the owner's process.
+    pub(super) held: Option<&'static str>,
 }
 
 /// Who may connect.
@@ -83,19 +86,34 @@ impl PeerPolicy {
         let (uid, pid) = (found.uid, found.pid.ok_or(None)?);
         let mut role = self.role(uid, door).ok_or(Some(uid))?;
         // Landlock does not keep a confined process from connecting, so it may come to this door.
-        if role == Role::Owner && is_more_confined(pid) {
-            role = Role::Agent;
+        let mut held = None;
+        if role == Role::Owner {
+            held = held_by(pid);
+            if held.is_some() {
+                role = Role::Agent;
+            }
         }
-        Ok(Peer { uid, pid, role })
+        Ok(Peer { uid, pid, role, held })
     }
 }
+
+/// Kinds of namespaces, each with what is said where a process is in another one of it.
+const KINDS: [(&str, &str); 4] = [
+    ("mnt", "its mount namespace is another one than the daemon's"),
+    ("user", "its user namespace is another one than the daemon's"),
+    ("pid", "its process namespace is another one than the daemon's"),
+    ("net", "its network namespace is another one than the daemon's"),
+];
+
+/// The machine's first mount namespace, which no sandbox has made. Kernels before 6.18 give it no number of its own.
+const FIRST_MOUNTS: &str = "mnt:[4026531832]";
 
 /// What a process is held by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bonds {
     no_new_privileges: bool,
     filters: u64,
-    namespaces: Vec<Option<std::path::PathBuf>>,
+    namespaces: [Option<PathBuf>; 4],
 }
 
 impl Bonds {
@@ -106,25 +124,39 @@ impl Bonds {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.strip_prefix(':')?.trim().parse::<u64>().ok()
         };
-        let namespace = |kind| fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+        let namespace = |(kind, _)| fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
         Some(Self {
             no_new_privileges: field("NoNewPrivs")? != 0,
             // Kernels before 5.9 tell only whether there are any.
             filters: field("Seccomp_filters").or_else(|| field("Seccomp"))?,
-            namespaces: ["mnt", "user", "pid", "net"].map(namespace).into(),
+            namespaces: KINDS.map(namespace),
         })
+    }
+
+    /// By what this process is held, and another is not.
+    fn beyond(&self, other: &Self) -> Option<&'static str> {
+        if self.no_new_privileges && !other.no_new_privileges {
+            return Some("it can get no new privileges");
+        }
+        if self.filters > other.filters {
+            return Some("a filter of system calls holds it");
+        }
+        let both = self.namespaces.iter().zip(&other.namespaces).zip(KINDS);
+        let mut differ = both.filter(|((own, other), _)| {
+            // A daemon that a unit of systemd keeps to mounts of its own is asked from outside of them.
+            own != other && own.as_deref() != Some(Path::new(FIRST_MOUNTS))
+        });
+        differ.next().map(|(_, (_, why))| why)
     }
 }
 
-/// Whether a process is held by more than this one: then it is no terminal of the owner's. A process
-/// that cannot be looked at counts as confined.
-fn is_more_confined(pid: i32) -> bool {
-    let (Some(own), Some(other)) = (Bonds::of("self"), Bonds::of(&pid.to_string())) else {
-        return true;
-    };
-    (other.no_new_privileges && !own.no_new_privileges)
-        || other.filters > own.filters
-        || other.namespaces != own.namespaces
+/// By what a process is held, and this one is not: then it is no terminal of the owner's. A process that cannot be
+/// looked at counts as confined.
+fn held_by(pid: i32) -> Option<&'static str> {
+    match (Bonds::of("self"), Bonds::of(&pid.to_string())) {
+        (Some(own), Some(other)) => other.beyond(&own),
+        _ => Some("the daemon cannot look at it"),
+    }
 }
 
 #[cfg(test)]
@@ -173,7 +205,38 @@ mod tests {
     #[test]
     fn this_process_is_not_more_confined_than_itself() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert!(!is_more_confined(own));
-        assert!(is_more_confined(0), "what cannot be looked at is confined");
+        assert_eq!(held_by(own), None);
+        assert!(held_by(0).is_some(), "what cannot be looked at is confined");
+    }
+
+    #[test]
+    fn only_the_first_mounts_are_another_place_of_the_owners() {
+        let of = |names: [&str; 4]| Bonds {
+            no_new_privileges: false,
+            filters: 0,
+            namespaces: names.map(|name| (!name.is_empty()).then(|| name.into())),
+        };
+        let first = of([FIRST_MOUNTS, "user:[1]", "pid:[1]", "net:[1]"]);
+        let unit = of(["mnt:[4026532001]", "user:[1]", "pid:[1]", "net:[1]"]);
+        // The daemon runs in a unit with mounts of its own, and the owner asks from a plain shell.
+        assert_eq!(first.beyond(&unit), None);
+        // The daemon runs in a plain shell, and who asks has other mounts: it may be that alone which confines it.
+        assert!(unit.beyond(&first).unwrap().contains("mount"));
+        let other = of(["mnt:[4026532002]", "user:[1]", "pid:[1]", "net:[1]"]);
+        assert!(other.beyond(&unit).unwrap().contains("mount"));
+        // One that cannot be told is another one.
+        assert!(of(["", "user:[1]", "pid:[1]", "net:[1]"]).beyond(&unit).is_some());
+        // Whatever its mounts are, nothing else may hold it.
+        for (bound, why) in [
+            (of([FIRST_MOUNTS, "user:[2]", "pid:[1]", "net:[1]"]), "user"),
+            (of([FIRST_MOUNTS, "user:[1]", "pid:[2]", "net:[1]"]), "process"),
+            (of([FIRST_MOUNTS, "user:[1]", "pid:[1]", "net:[2]"]), "network"),
+            (of([FIRST_MOUNTS, "user:[1]", "pid:[1]", ""]), "network"),
+            (Bonds { no_new_privileges: true, ..first.clone() }, "privileges"),
+            (Bonds { filters: 1, ..first.clone() }, "filter"),
+        ] {
+            assert!(bound.beyond(&unit).unwrap().contains(why), "{bound:?}");
+            assert!(bound.beyond(&first).unwrap().contains(why), "{bound:?}");
+        }
     }
 }

@@ -323,7 +323,13 @@ impl Service<'_> {
         drop(bytes);
         let Frame { id, op, body, .. } = frame;
         if !peer.role.may(&op) {
-            let message = format!("`{op}` is for the owner alone, from a terminal of their own");
+            let alone = "is for the owner alone, from a terminal of their own";
+            let message = match peer.held {
+                None => format!("`{op}` {alone}"),
+                Some(why) => format!(
+                    "`{op}` {alone}, and this process is none: {why}; ask from where the daemon was started"
+                ),
+            };
             return Ok((refuse(id, Code::Forbidden, message), false));
         }
         let request = Request { op, body };
