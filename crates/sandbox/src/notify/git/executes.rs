@@ -225,6 +225,79 @@ const SECTIONS: &[&str] = &[
     "worktree",
 ];
 
+/// What a value must be, so that a setting of another program executes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    /// Yes or no.
+    Switch,
+    /// Letters, digits and `-_.` and spaces between, with a letter or digit first: a name, a version.
+    Word,
+    /// One of a few.
+    One(&'static [&'static str]),
+    /// An address of a host that no program is run for.
+    Address,
+    /// What is fetched, and to which names: both are parts of a repository.
+    Names,
+}
+
+/// Settings of other programs that these write themselves, or that people share, and that execute nothing. `.*` is any
+/// subsection. What is not here is refused: `delta.pager`, `annex.…-command`, `lfs.customtransfer.…`, `svn.authorsprog`,
+/// `tig.…`, `credential.…`.
+const OTHERS: &[(&str, &str, Plain)] = &[
+    // git-lfs notes how a server wants to be asked, and whether it knows of locks.
+    ("lfs.*", "access", Plain::One(&["none", "basic", "private", "negotiate", "ntlm"])),
+    ("lfs.*", "locksverify", Plain::Switch),
+    // git-annex: which repository it is, and in which form. Its filters and hooks are refused as all are.
+    ("annex", "uuid", Plain::Word),
+    ("annex", "version", Plain::Word),
+    ("remote.*", "annex-uuid", Plain::Word),
+    ("remote.*", "annex-ignore", Plain::Switch),
+    // git-svn: where the other repository is, and which of its folders are branches. Its patterns and programs are not here.
+    ("svn-remote.*", "url", Plain::Address),
+    ("svn-remote.*", "fetch", Plain::Names),
+    ("svn-remote.*", "branches", Plain::Names),
+    ("svn-remote.*", "tags", Plain::Names),
+    // delta: how a difference looks. What it shows it through, and what it has git do, are not here.
+    ("delta", "navigate", Plain::Switch),
+    ("delta", "light", Plain::Switch),
+    ("delta", "dark", Plain::Switch),
+    ("delta", "side-by-side", Plain::Switch),
+    ("delta", "line-numbers", Plain::Switch),
+    ("delta", "hyperlinks", Plain::Switch),
+    ("delta", "keep-plus-minus-markers", Plain::Switch),
+    ("delta", "syntax-theme", Plain::Word),
+    // Who one is there, for several tools.
+    ("github", "user", Plain::Word),
+    ("gitlab", "user", Plain::Word),
+];
+
+impl Plain {
+    fn fits(self, value: &[u8]) -> bool {
+        let text = std::str::from_utf8(value).unwrap_or("\0");
+        let begins = text.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+        let all = |more: &str| {
+            begins
+                && text
+                    .chars()
+                    .all(|letter| letter.is_ascii_alphanumeric() || more.contains(letter))
+        };
+        match self {
+            Self::Switch => is_switch(value),
+            Self::Word => all("-_. "),
+            Self::One(known) => known.contains(&text),
+            Self::Address => {
+                let rest =
+                    ["https://", "http://", "svn://"].iter().find_map(|one| text.strip_prefix(one));
+                let host = rest.is_some_and(|rest| {
+                    rest.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+                });
+                host && all("-_.:/@~%+") && !is_command(value)
+            }
+            Self::Names => all("-_./:*{},@+") && !text.contains("::"),
+        }
+    }
+}
+
 /// What `git lfs install` sets.
 const LFS: &[&str] = &["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
 
@@ -257,10 +330,23 @@ pub(super) fn executes(one: &Setting) -> bool {
         | ("remote", "pushdefault")
         | ("checkout" | "clone", _)
         | ("bundle", "uri") => is_command(value),
-        ("remote", _) if key.starts_with("annex") => true,
+        ("remote", _) if key.starts_with("annex") => !is_plain(name, below, key, value),
+        ("lfs", "url" | "pushurl") if below.is_none() => is_command(value),
         ("url", _) => !is_plain_address(below.unwrap_or_default()) || is_command(value),
-        _ => listed || !SECTIONS.contains(&name),
+        _ => (listed || !SECTIONS.contains(&name)) && !is_plain(name, below, key, value),
     }
+}
+
+/// Whether it is one of another program's that executes nothing.
+fn is_plain(name: &str, below: Option<&[u8]>, key: &str, value: &[u8]) -> bool {
+    let known = OTHERS.iter().find(|(section, wanted, _)| {
+        let section = match section.strip_suffix(".*") {
+            Some(section) => below.is_some() && section == name,
+            None => below.is_none() && *section == name,
+        };
+        section && *wanted == key
+    });
+    known.is_some_and(|(_, _, plain)| plain.fits(value))
 }
 
 /// Whether a value says yes or no.
@@ -526,6 +612,21 @@ mod tests {
             ("maintenance", "auto = false"),
             ("diff \"x\"", "xfuncname = ^x"),
             ("merge", "conflictStyle = zdiff3"),
+            ("lfs \"https://example.com/a/b.git/info/lfs\"", "access = basic"),
+            ("lfs \"https://example.com/a/b.git/info/lfs\"", "locksverify = false"),
+            ("lfs", "url = https://example.com/a/b.git/info/lfs"),
+            ("annex", "uuid = 4e6c3a3e-8f5e-4f0f-9a43-3d8c1f1a2b3c"),
+            ("annex", "version = 10"),
+            ("remote \"origin\"", "annex-uuid = 4e6c3a3e-8f5e-4f0f-9a43-3d8c1f1a2b3c"),
+            ("remote \"origin\"", "annex-ignore = true"),
+            ("svn-remote \"svn\"", "url = https://svn.example.com/repos/x"),
+            ("svn-remote \"svn\"", "fetch = trunk:refs/remotes/origin/trunk"),
+            ("svn-remote \"svn\"", "branches = branches/*:refs/remotes/origin/*"),
+            ("svn-remote \"svn\"", "tags = tags/*:refs/remotes/origin/tags/*"),
+            ("delta", "navigate = true"),
+            ("delta", "side-by-side = true"),
+            ("delta", "syntax-theme = Monokai Extended"),
+            ("github", "user = octo-cat"),
         ] {
             found(&format!("[{section}]\n\t{line}\n"), false);
         }
@@ -559,6 +660,44 @@ mod tests {
             ("core", "fsmonitor = \"x\\b\""),
             ("pager", "log = \"x\\b\""),
             ("filter \"x\"", "clean = \"x\\bgit-lfs clean -- %f\""),
+            ("lfs \"https://x\"", "access = sh"),
+            ("lfs \"https://x\"", "locksverify = sh"),
+            ("lfs \"customtransfer.x\"", "path = sh"),
+            ("lfs \"customtransfer.x\"", "args = -c x"),
+            ("lfs \"extension.x\"", "clean = sh"),
+            ("lfs \"https://x\"", "standalonetransferagent = x"),
+            ("lfs", "url = ssh://-oProxyCommand=x/y"),
+            ("annex", "uuid = \"$(sh)\""),
+            ("annex", "uuid = -x"),
+            ("annex", "pre-commit-command = x"),
+            ("annex", "web-download-command = x"),
+            ("annex", "freezecontent-command = x"),
+            ("annex \"x\"", "uuid = x"),
+            ("remote \"o\"", "annex-ignore-command = true"),
+            ("remote \"o\"", "annex-cost-command = true"),
+            ("remote \"o\"", "annex-ssh-options = -oProxyCommand=x"),
+            ("remote \"o\"", "annex-externaltype = x"),
+            ("remote \"o\"", "annex-uuid = \"x;y\""),
+            ("svn", "authorsprog = x"),
+            ("svn \"x\"", "authorsprog = x"),
+            ("svn-remote \"svn\"", "url = svn+ssh://-oProxyCommand=x/y"),
+            ("svn-remote \"svn\"", "url = svn+x://y"),
+            ("svn-remote \"svn\"", "url = https://-x/y"),
+            ("svn-remote \"svn\"", "ignore-paths = (?{x})"),
+            ("svn-remote \"svn\"", "fetch = \"(?{x}):refs/x\""),
+            ("svn-remote \"svn\"", "fetch = --x:refs/x"),
+            ("svn-remote", "url = https://svn.example.com/x"),
+            ("delta", "pager = sh"),
+            ("delta", "paging = sh"),
+            ("delta", "features = x"),
+            ("delta", "diff-args = --ext-diff"),
+            ("delta", "navigate = sh"),
+            ("delta", "syntax-theme = ../x"),
+            ("delta \"x\"", "pager = sh"),
+            ("delta \"x\"", "navigate = true"),
+            ("github", "user = \"x`y`\""),
+            ("github", "token = x"),
+            ("tig \"bind\"", "generic = x !sh"),
         ] {
             found(&format!("[{section}]\n\t{line}\n"), true);
         }
