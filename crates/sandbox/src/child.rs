@@ -25,13 +25,13 @@ use crate::notify;
 use crate::seccomp::SeccompProfile;
 use crate::spec::Limits;
 use crate::sys::{self, Arguments, Instruction};
-use crate::view::{Guarded, Plan};
+use crate::view::{Guarded, Plan, Shows};
 
 pub(crate) use aside::LARGEST_COPY;
 pub(crate) use found::tell_found;
 pub(crate) use init::{
-    ALL_TOLD, ANSWERED, ASKED, ENDED, GO, LISTENER, LONGEST_MESSAGE, MADE, MODELS, NEW, REFUSED,
-    SIGNAL, STUCK, TELL, TERMINAL, UNMADE, WITHDRAWN,
+    ALL_TOLD, ASKED, ENDED, GO, LISTENER, LONGEST_MESSAGE, MADE, MODELS, NEW, OUTSIDE, REFUSED, SIGNAL,
+    STUCK, TELL, TERMINAL, UNMADE, WANTED, WITHDRAWN, answer,
 };
 
 /// All that the confined side needs, made before the fork.
@@ -60,6 +60,10 @@ pub(crate) struct Set {
     pub(crate) learns: bool,
     /// Whether the other side is asked about protected names.
     pub(crate) asks: bool,
+    /// What is shown, where the other side is asked for files that are not.
+    pub(crate) reads: Option<Arc<Shows>>,
+    /// All files of the machine, on mounts that cannot be written to, for the other side; known on the confined side.
+    pub(crate) outside: Option<OwnedFd>,
     /// How long a call may take that makes a name.
     pub(crate) patience: Duration,
     /// The filter; none, where it is left out.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::run::MASKED;
+
 /// How a program was kept from something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -17,6 +19,9 @@ pub enum DenialKind {
     Masked,
     /// Something that is there outside was looked for and not found. Only noticed in a run that learns.
     Unseen,
+    /// A file that is there outside was to be read, and the owner did not say yes, or is not asked about it. Only noticed
+    /// in a run that asks.
+    Unshown,
     /// More of the others than is told; `times` is how many.
     More,
 }
@@ -69,7 +74,10 @@ impl Denial {
                     .to_owned()
             }
             DenialKind::Call => "nothing allows it inside".to_owned(),
-            DenialKind::Masked | DenialKind::Unseen => format!("show it by --read {}", self.path),
+            DenialKind::Unshown if self.rule == MASKED => {
+                "take it out of `masked` of the profile, or leave --mask out".to_owned()
+            }
+            DenialKind::Masked | DenialKind::Unseen | DenialKind::Unshown => format!("show it by --read {}", self.path),
             DenialKind::More => "look at what is told first".to_owned(),
         }
     }
@@ -81,6 +89,7 @@ impl Denial {
             DenialKind::Call => b'c',
             DenialKind::Masked => b'm',
             DenialKind::Unseen => b'u',
+            DenialKind::Unshown => b'r',
             DenialKind::More => b'+',
         };
         let mut bytes = vec![kind, 0];
@@ -99,6 +108,7 @@ impl Denial {
             b"c" => DenialKind::Call,
             b"m" => DenialKind::Masked,
             b"u" => DenialKind::Unseen,
+            b"r" => DenialKind::Unshown,
             b"+" => DenialKind::More,
             _ => return None,
         };

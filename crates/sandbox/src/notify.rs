@@ -36,6 +36,7 @@ mod open;
 mod open2;
 mod place;
 mod pulse;
+mod reads;
 mod remove;
 mod supervisor;
 
@@ -48,6 +49,7 @@ pub(crate) use self::filter::Told;
 pub use self::filter::{Filter, hand_over, take_over};
 pub use self::names::Names;
 pub(crate) use self::pulse::Pulse;
+pub(crate) use self::reads::{OF_READS, Wanted};
 pub use self::supervisor::{Answer, Supervisor};
 
 /// Something that was not done.

@@ -2,6 +2,8 @@
 
 mod available;
 mod group;
+mod outside;
+mod reading;
 mod relay;
 mod running;
 mod start;
@@ -11,6 +13,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
@@ -25,6 +28,8 @@ use crate::view::View;
 use crate::walk::{MAX_ENTRIES, MAX_FOUND};
 
 use self::group::Group;
+pub(crate) use self::outside::MASKED;
+use self::outside::Outside;
 use self::running::Left;
 pub use self::running::{Answers, Question, Remains, Running};
 
@@ -84,7 +89,7 @@ pub struct Ended {
     /// Names that it wanted to make and was not let, up to some number of them.
     pub refused: Vec<String>,
     /// All that it was kept from and that is noticed, up to some number: names, system calls, guarded files
-    /// that are shown empty, and in a run that learns what was looked for, is there outside and is not shown.
+    /// that are shown empty, in a run that asks files that are not shown and about which nobody said yes, and in a run that learns what was looked for, is there outside and is not shown.
     /// Other reads fail with the kernel's plain error, and are not noticed.
     pub denials: Vec<Denial>,
     /// Repositories that came into being.
@@ -152,6 +157,8 @@ impl Prepared {
             let told = true;
             filter::program(filter::Surroundings { shares_network, no_memory_files, told })
         });
+        // A file that is handed in is held by Landlock as well, by whatever way it is opened again.
+        let reads = spec.ask && landlock.is_some() && filtered;
         let memory = sys::memory().max(1 << 30);
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
@@ -166,13 +173,16 @@ impl Prepared {
             landlock,
             watch: filtered.then(|| {
                 // What is there already is held by mounts.
-                let told = Told { removing: false, denied: true, looking: spec.learn };
+                let looking = spec.learn;
+                let told = Told { removing: false, denied: true, looking, reading: reads };
                 (notify::Filter::of(told), view.watched())
             }),
             linked: Vec::new(),
             lock: spec.lock.clone(),
             learns: spec.learn,
             asks: spec.ask,
+            reads: reads.then(|| Arc::new(view.shows())),
+            outside: None,
             patience: spec.patience,
             filter,
             profile: spec.seccomp.clone(),
@@ -325,7 +335,10 @@ impl Rest {
     ) -> Result<Running, SandboxError> {
         let applied = self.look()?.clone();
         let seen = self.view.take_seen();
-        let running = Running::new(started, set, self.spec.timeout, applied, left, seen)?;
+        let mut running = Running::new(started, set, self.spec.timeout, applied, left, seen)?;
+        if let (Some(shows), Some(root)) = (&set.reads, running.take_outside()) {
+            running.look_outside(Outside::new(root, Arc::clone(shows), &self.spec))?;
+        }
         Ok(running.that_knows(self.view.take_folders()))
     }
 
@@ -358,7 +371,9 @@ impl Rest {
             filter::Surroundings { shares_network: true, no_memory_files, told: true };
         set.filter = Some(filter::program(surroundings));
         // Nothing else holds names that are there already.
-        let told = Told { removing: true, denied: true, looking: self.spec.learn };
+        let looking = self.spec.learn;
+        let told = Told { removing: true, denied: true, looking, reading: false };
+        set.reads = None;
         let names = self.view.watched().free(scratch.path());
         set.watch = Some((notify::Filter::of(told), names));
         let mut variables = self.spec.environment.clone();

@@ -69,7 +69,8 @@ pub struct Spec {
     pub lock: Option<Arc<File>>,
     /// Whether everything that is looked for and not found is noticed. It makes the run slower.
     pub learn: bool,
-    /// Whether protected names that the program wants to make are asked about ([`crate::Running::wait_asking`]).
+    /// Whether protected names that the program wants to make, and files that it wants to read and that are not shown, are
+    /// asked about ([`crate::Running::wait_asking`]). Opens for reading are slower then.
     pub ask: bool,
     /// Its environment, all of it.
     pub environment: Vec<(OsString, OsString)>,

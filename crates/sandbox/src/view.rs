@@ -8,6 +8,7 @@ mod lists;
 mod paths;
 mod plan;
 mod roots;
+mod shows;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::CString;
@@ -27,6 +28,7 @@ use self::paths::Real;
 
 pub use explain::{Explained, explain, holds_secrets};
 pub(crate) use plan::{EMPTY_FILES, Guarded, Held, MARK, Plan, Source};
+pub(crate) use shows::{Shows, is_credential, secrets_of, sounds_secret};
 
 /// Where the confined program finds what wardkeep puts there.
 pub(crate) const OWN_FOLDER: &str = "/run/wardkeep";

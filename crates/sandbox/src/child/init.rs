@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, IoSlice};
+use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-    SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 use rustix::process::{Pid, Signal, WaitOptions};
 use rustix::pty::OpenptFlags;
@@ -24,8 +24,9 @@ use super::opened::Opened;
 use super::{FAILED, Set, program, tell};
 use crate::denial::{Denial, DenialKind};
 use crate::error::{Failure, Step};
-use crate::notify::{self, Answer, Names, Pulse, Refusal, Supervisor};
+use crate::notify::{self, Answer, Names, OF_READS, Pulse, Refusal, Supervisor};
 use crate::sys::{self, Side};
+use crate::view::Shows;
 
 /// First byte of a message: a signal for the program, its number behind it.
 pub(crate) const SIGNAL: u8 = 1;
@@ -45,7 +46,11 @@ pub(crate) const ASKED: u8 = 10;
 /// Nobody waits for the answer to a question any more; its number is behind it.
 pub(crate) const WITHDRAWN: u8 = 12;
 /// An answer; the number of the question is behind it, and one of [`Answer`].
-pub(crate) const ANSWERED: u8 = 11;
+const ANSWERED: u8 = 11;
+/// Somebody wants to read a file that is not shown; see [`Wanted`].
+pub(crate) const WANTED: u8 = 13;
+/// All files of the machine come with it, if the other side may hand in some of them.
+pub(crate) const OUTSIDE: u8 = 14;
 /// A repository has come into being; its path is behind it, what it would execute, which protected names it holds, and
 /// whether its folder is new.
 pub(crate) const MADE: u8 = 6;
@@ -73,6 +78,12 @@ const MOST_LISTED: usize = 4096;
 /// Longest message about a repository.
 pub(crate) const LONGEST_MESSAGE: usize = LONGEST_MADE + 1;
 
+/// An answer, as the confined side takes it: yes once, yes until the end, or no.
+pub(crate) fn answer(number: u32, word: u8) -> [u8; 6] {
+    let [a, b, c, d] = number.to_ne_bytes();
+    [ANSWERED, a, b, c, d, word]
+}
+
 /// Killed, where nobody waits any more.
 const ABANDONED: i32 = 128 + 9;
 
@@ -90,6 +101,8 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
             return FAILED;
         }
     };
+    // Whoever is asked has it by now, and nobody else needs it.
+    let reads = set.reads.take().filter(|_| set.outside.take().is_some());
     // The other side reads its end when the program has closed it, too.
     drop(report);
     leave_standard_files();
@@ -105,6 +118,10 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
             let supervisor = supervisor.that_is_alone();
             let supervisor = supervisor.that_locks(set.lock.take());
             let supervisor = if set.asks { with_questions(supervisor, &life) } else { supervisor };
+            let supervisor = match reads {
+                Some(shows) => with_reads(supervisor, shows, &life),
+                None => supervisor,
+            };
             let ends = (set.plan.is_none()).then_some((program, set.landlock));
             if !is_watched(supervisor.pulse(), set.patience, &life, ends) {
                 return FAILED;
@@ -158,6 +175,13 @@ fn start(
         let Some(port) = port else { continue };
         let listener = listen(port).map_err(Failure::at(Step::Proxy, 0))?;
         hand_over(life, word, listener.as_fd()).map_err(Failure::at(Step::Proxy, 1))?;
+    }
+    if set.reads.is_some() {
+        let sent = match &set.outside {
+            Some(tree) => hand_over(life, OUTSIDE, tree.as_fd()),
+            None => rustix::net::send(life, &[OUTSIDE], SendFlags::NOSIGNAL).map(drop),
+        };
+        sent.map_err(Failure::at(Step::Watch, 3))?;
     }
     let pair = if set.watch.is_some() {
         let flags = SocketFlags::CLOEXEC;
@@ -250,6 +274,18 @@ fn with_questions(supervisor: Supervisor, life: &OwnedFd) -> Supervisor {
         text.len() <= LONGEST
             && refusal.path.to_str().is_some()
             && is_said(life.as_fd(), ASKED, &text)
+    })
+}
+
+/// Has the other side asked for files that are not shown. A path that does not fit into a message is not there.
+fn with_reads(supervisor: Supervisor, shows: Arc<Shows>, life: &OwnedFd) -> Supervisor {
+    let Ok(life) = life.try_clone() else { return supervisor };
+    supervisor.that_reads(shows, move |number, wanted| match wanted {
+        None => is_said(life.as_fd(), WITHDRAWN, &number.to_ne_bytes()),
+        Some(wanted) => {
+            let text = wanted.to_bytes();
+            text.len() <= LONGEST && is_said(life.as_fd(), WANTED, &text)
+        }
     })
 }
 
@@ -466,8 +502,17 @@ fn is_ready(events: BorrowedFd<'_>, now: bool) -> bool {
 /// Passes a signal on, or an answer; `false` where the other side is gone.
 fn pass_on(program: Pid, life: BorrowedFd<'_>, supervisor: Option<&mut Supervisor>) -> bool {
     let mut message = [0; 6];
-    match rustix::net::recv(life, &mut message[..], RecvFlags::DONTWAIT) {
-        Ok((_, 2)) if message[0] == SIGNAL => {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let text = &mut [IoSliceMut::new(&mut message)];
+    let heard = rustix::net::recvmsg(life, text, &mut control, flags).map(|heard| heard.bytes);
+    let file = control.drain().find_map(|one| match one {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    match heard {
+        Ok(2) if message[0] == SIGNAL => {
             if let Some(signal) = Signal::from_named_raw(message[1].into()) {
                 // The program may lead several processes by now.
                 let group = rustix::process::kill_process_group(program, signal);
@@ -477,24 +522,30 @@ fn pass_on(program: Pid, life: BorrowedFd<'_>, supervisor: Option<&mut Superviso
             }
             true
         }
-        Ok((_, 6)) if message[0] == ANSWERED => {
+        Ok(6) if message[0] == ANSWERED => {
             let [_, number @ .., answer] = message;
+            let number = u32::from_ne_bytes(number);
             let answer = match answer {
                 b'o' => Answer::Once,
                 b's' => Answer::Session,
                 _ => Answer::No,
             };
-            if let Some(supervisor) = supervisor {
-                supervisor.answered(u32::from_ne_bytes(number), answer);
+            match supervisor {
+                Some(supervisor) if number & OF_READS != 0 => {
+                    let file = file.filter(|_| answer != Answer::No);
+                    supervisor.fetched(number, file, answer == Answer::Session);
+                }
+                Some(supervisor) => supervisor.answered(number, answer),
+                None => {}
             }
             true
         }
         // What is new was told before messages are looked at.
-        Ok((_, 1)) if message[0] == TELL => {
+        Ok(1) if message[0] == TELL => {
             say(life, ALL_TOLD, b"");
             true
         }
-        Ok((_, 0)) => false,
+        Ok(0) => false,
         Ok(_) | Err(Errno::AGAIN | Errno::INTR) => true,
         Err(_) => false,
     }

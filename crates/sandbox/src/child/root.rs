@@ -36,6 +36,10 @@ pub(super) fn change(set: &mut Set, found: BorrowedFd<'_>) -> Result<(), Failure
             set.sources.push(tree);
         }
     }
+    if set.reads.is_some() {
+        // Where this cannot be had, nobody is asked.
+        set.outside = everything().ok();
+    }
     let root = new_root(&set.size).map_err(Failure::at(Step::Root, 0))?;
     let root = root.as_fd();
     furnish(root, plan)?;
@@ -77,6 +81,14 @@ fn clone_tree(at: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
         | OpenTreeFlags::AT_SYMLINK_NOFOLLOW
         | OpenTreeFlags::AT_EMPTY_PATH;
     rustix::mount::open_tree(at, path, flags)
+}
+
+/// Everything, for whoever is asked to hand in a file of it: whatever is opened there can be neither changed nor executed,
+/// nor have its mode, times or attributes changed.
+fn everything() -> Result<OwnedFd, Errno> {
+    let tree = clone_tree(CWD, c"/")?;
+    sys::set_mount(tree.as_fd(), READ_ONLY | NO_SUID | NO_DEV | NO_EXEC, true)?;
+    Ok(tree)
 }
 
 fn attach(tree: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {

@@ -167,6 +167,54 @@ pub(super) fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
+/// Writes to the memory of another process, as far as that could write there itself.
+pub(super) fn write_memory(pid: u32, address: u64, from: &[u8]) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let start = usize::try_from(address).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let local = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: from.len() };
+    let remote =
+        libc::iovec { iov_base: std::ptr::without_provenance_mut(start), iov_len: from.len() };
+    // SAFETY: reads at most `from.len()` bytes of `from`; the other side is not our memory.
+    let written =
+        unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    match usize::try_from(written) {
+        Ok(count) if count == from.len() => Ok(()),
+        Ok(_) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Bytes of the kernel's own answer to `stat`.
+#[cfg(target_arch = "x86_64")]
+const STAT: usize = 144;
+#[cfg(target_arch = "aarch64")]
+const STAT: usize = 128;
+/// Bytes of its answer to `statx`.
+const STATX: usize = 256;
+
+/// What an open file is like, as the kernel lays it out for `stat`, or with a mask for `statx`.
+pub(super) fn stat_bytes(file: BorrowedFd<'_>, mask: Option<u32>) -> io::Result<Vec<u8>> {
+    let mut room = [0_u64; STATX / 8];
+    let (file, to) = (file.as_raw_fd(), room.as_mut_ptr());
+    let (done, length) = match mask {
+        // SAFETY: the kernel writes less than there is room for, which outlives the call.
+        None => (unsafe { libc::syscall(libc::SYS_fstat, file, to) }, STAT),
+        Some(mask) => {
+            let flags = libc::AT_EMPTY_PATH;
+            // SAFETY: the same; the path is terminated.
+            let done =
+                unsafe { libc::syscall(libc::SYS_statx, file, c"".as_ptr(), flags, mask, to) };
+            (done, STATX)
+        }
+    };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut bytes: Vec<u8> = room.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 /// Binds a socket to an address of any family.
 pub(super) fn bind(socket: BorrowedFd<'_>, address: &[u8]) -> io::Result<()> {
     #[repr(C, align(8))]

@@ -92,6 +92,20 @@ pub(super) const LOOKS: &[(libc::c_long, usize, bool)] = &[
     (libc::SYS_readlink, 0, false),
 ];
 
+/// Of these, those that say whether a file is there and what it is like. Programs make them before they open it.
+const STATS: &[libc::c_long] = &[
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_stat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lstat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_access,
+];
+
 /// What is told besides calls that make names and opens that can change a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Told {
@@ -101,6 +115,8 @@ pub(crate) struct Told {
     pub(crate) denied: bool,
     /// Calls that look for something.
     pub(crate) looking: bool,
+    /// Opens of files for reading, and looks at them.
+    pub(crate) reading: bool,
 }
 
 /// A filter, ready to be installed. Installing allocates nothing, so that it may follow a fork.
@@ -134,8 +150,11 @@ impl Filter {
             program.extend([if_equal(call(*number), 0, 1), give(absent())]);
         }
         let removing = if told.removing { REMOVES } else { &[] };
-        let looking: Vec<_> =
-            if told.looking { LOOKS.iter().map(|look| look.0).collect() } else { Vec::new() };
+        let looking: Vec<_> = match (told.looking, told.reading) {
+            (true, _) => LOOKS.iter().map(|look| look.0).collect(),
+            (_, true) => STATS.to_vec(),
+            _ => Vec::new(),
+        };
         let denied: Vec<_> = if told.denied { deny::denied().collect() } else { Vec::new() };
         for number in TOLD.iter().chain(removing).chain(&looking).chain(&denied) {
             program.extend([if_equal(call(*number), 0, 1), give(libc::SECCOMP_RET_USER_NOTIF)]);
@@ -143,20 +162,32 @@ impl Filter {
         let any_bit =
             |yes, no, bits| filter(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, yes, no, bits);
         for (number, argument) in OPENS {
-            program.push(if_equal(call(*number), 0, if told.looking { 1 } else { 5 }));
-            if told.looking {
-                program.push(give(libc::SECCOMP_RET_USER_NOTIF));
-                continue;
-            }
-            program.extend([
-                // The lower half of an argument; the kernel takes no more of these flags.
-                load(16 + 8 * argument),
+            // The lower half of an argument; the kernel takes no more of these flags.
+            let flags = load(16 + 8 * argument);
+            let tell = give(libc::SECCOMP_RET_USER_NOTIF);
+            let allow = give(libc::SECCOMP_RET_ALLOW);
+            let rest = match (told.looking, told.reading) {
+                (true, _) => vec![tell],
+                // Folders are never asked about.
+                (_, true) => vec![
+                    flags,
+                    any_bit(3, 0, libc::O_PATH as u32),
+                    any_bit(1, 0, MAKES | WRITES),
+                    any_bit(1, 0, libc::O_DIRECTORY as u32),
+                    tell,
+                    allow,
+                ],
                 // A descriptor that only names something makes nothing, whatever else is asked for.
-                any_bit(2, 0, libc::O_PATH as u32),
-                any_bit(0, 1, MAKES | WRITES),
-                give(libc::SECCOMP_RET_USER_NOTIF),
-                give(libc::SECCOMP_RET_ALLOW),
-            ]);
+                _ => vec![
+                    flags,
+                    any_bit(2, 0, libc::O_PATH as u32),
+                    any_bit(0, 1, MAKES | WRITES),
+                    tell,
+                    allow,
+                ],
+            };
+            program.push(if_equal(call(*number), 0, u8::try_from(rest.len()).unwrap_or(0)));
+            program.extend(rest);
         }
         if told.denied {
             program.extend([

@@ -16,7 +16,8 @@ impl Supervisor {
     pub(super) fn only_looks(&self, flags: OFlags) -> bool {
         let makes = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::RDWR;
         let tmpfile = OFlags::TMPFILE - OFlags::DIRECTORY;
-        self.learns && (flags.contains(OFlags::PATH) || !flags.intersects(makes | tmpfile))
+        let told = self.learns || self.reads.is_some();
+        told && (flags.contains(OFlags::PATH) || !flags.intersects(makes | tmpfile))
     }
 
     pub(super) fn look(&mut self, caller: &Caller<'_>, number: libc::c_long) -> Result<Done, Stop> {
@@ -26,7 +27,10 @@ impl Supervisor {
             Some(before) if *from_directory => caller.number(before),
             _ => libc::AT_FDCWD.cast_unsigned(),
         };
-        self.look_at(caller, directory, *path, "look for")
+        if self.learns {
+            self.look_at(caller, directory, *path, "look for")?;
+        }
+        self.stat(caller, number, directory, *path)
     }
 
     /// Tells of a path that is not there, or must not be seen, and lets the kernel answer.

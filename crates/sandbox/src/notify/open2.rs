@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::caller::Caller;
 use super::place::is_proc;
+use super::reads::Want;
 use super::supervisor::{Done, Stop, Supervisor};
 
 /// Bytes of the oldest form of what is asked for, and most that the kernel takes.
@@ -25,6 +26,9 @@ const KNOWN: ResolveFlags = ResolveFlags::NO_XDEV
 /// What keeps a path within a folder, or off links: the last part is then not followed either.
 const CONTAINS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::IN_ROOT).union(ResolveFlags::NO_SYMLINKS);
+
+/// What keeps a path nowhere.
+const UNBOUND: ResolveFlags = ResolveFlags::NO_MAGICLINKS.union(ResolveFlags::CACHED);
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +93,15 @@ impl Supervisor {
             return Err(Errno::XDEV.into());
         }
         if how.only_reads() {
-            return self.read_for(&anchor, &path, how);
+            return match self.read_for(&anchor, &path, how) {
+                // A path that must stay somewhere does not lead out of what is shown.
+                Err(Stop::Error(Errno::NOENT)) if (how.resolve - UNBOUND).is_empty() => {
+                    let path = self.not_shown(&anchor, &path, how.flags);
+                    let done = path.map(|path| Done::Outside(path, Want::Open(how.flags)));
+                    done.ok_or(Errno::NOENT.into())
+                }
+                done => done,
+            };
         }
         let (above, name) = parted(&path)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

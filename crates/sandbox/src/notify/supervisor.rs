@@ -20,6 +20,7 @@ use super::masks::Masks;
 use super::names::{Names, bytes, is_below};
 use super::place::{Place, path_buf};
 use super::pulse::Pulse;
+use super::reads::{Reads, Want};
 use super::{NewRepository, Refusal, Summary, git};
 use crate::denial::DenialKind;
 use crate::filter::name_of_denied;
@@ -39,7 +40,7 @@ pub(super) const TOO_MANY: &str = "more new repositories are there than can be t
 /// Callers that may wait for someone to read from their pipes.
 const MOST_WAITING: usize = 256;
 /// Callers that may wait for the owner's word, and questions of one run.
-const MOST_ASKING: usize = 64;
+pub(super) const MOST_ASKING: usize = 64;
 const MOST_QUESTIONS: u32 = 200;
 /// How often it is looked whether someone does.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -78,6 +79,8 @@ pub(super) enum Done {
     Later(Waiting),
     /// What the kernel gives: the call points to nothing that could change.
     Continue,
+    /// A file that is not shown, if somebody outside gives it: its path, and what is done with it.
+    Outside(PathBuf, Want),
 }
 
 /// A caller that waits for someone to read from a pipe.
@@ -119,7 +122,7 @@ type Put = Box<dyn FnMut(u32, Option<&Refusal>) -> bool + Send>;
 /// Carries out the calls of the confined side. It acts one call at a time, so that what was looked at is
 /// what is done.
 pub struct Supervisor {
-    listener: Arc<OwnedFd>,
+    pub(super) listener: Arc<OwnedFd>,
     pub(super) names: Names,
     on_refusal: Box<dyn FnMut(&Refusal) + Send>,
     pub(super) proc: Arc<OwnedFd>,
@@ -152,6 +155,8 @@ pub struct Supervisor {
     once: Vec<PathBuf>,
     /// Whether calls that only look for something are told, too.
     pub(super) learns: bool,
+    /// Asks for files that are not shown.
+    pub(super) reads: Option<Reads>,
     /// Locked while a call is looked at and carried out: supervisors of other runs have it as well.
     lock: Option<Arc<File>>,
     pulse: Arc<Pulse>,
@@ -207,6 +212,7 @@ impl Supervisor {
             allowed: BTreeMap::new(),
             once: Vec::new(),
             learns: false,
+            reads: None,
             lock: None,
             pulse: Arc::new(Pulse::new()),
             waiting: Vec::new(),
@@ -326,6 +332,10 @@ impl Supervisor {
 
     /// Forgets callers that have gone; where nobody waits for an answer any more, that is told.
     fn forget_gone(&mut self) {
+        let listener = Arc::clone(&self.listener);
+        if let Some(reads) = &mut self.reads {
+            reads.forget(|id| abi::is_valid(listener.as_fd(), id));
+        }
         if self.asking.is_empty() {
             return;
         }
@@ -388,7 +398,8 @@ impl Supervisor {
         let again = Timespec::try_from(AGAIN).ok();
         let gone = Timespec::try_from(GONE).ok();
         loop {
-            let timeout = match (self.waiting.is_empty(), self.asking.is_empty()) {
+            let asks = !self.asking.is_empty() || self.reads.as_ref().is_some_and(Reads::waits);
+            let timeout = match (self.waiting.is_empty(), !asks) {
                 (true, true) => None,
                 (true, false) => gone.as_ref(),
                 (false, _) => again.as_ref(),
@@ -452,8 +463,12 @@ impl Supervisor {
         done
     }
 
-    fn conclude(&mut self, call: &Call, done: Result<Done, Stop>) {
+    pub(super) fn conclude(&mut self, call: &Call, done: Result<Done, Stop>) {
         let done = match done {
+            Ok(Done::Outside(path, want)) => match self.ask_outside(call, path, want) {
+                Ok(()) => return,
+                Err(stop) => Err(stop),
+            },
             Err(Stop::Guarded(path, rule, folder)) => match self.ask(call, path, rule, folder) {
                 Ok(()) => return,
                 Err(stop) => Err(stop),
@@ -465,6 +480,7 @@ impl Supervisor {
         let _ = match done {
             Ok(Done::Value(value)) => abi::answer(listener, call.id, Ok(value)),
             Ok(Done::Continue) => abi::go_on(listener, call.id),
+            Ok(Done::Outside(..)) => abi::answer(listener, call.id, Err(libc::ENOENT)),
             Ok(Done::File(file, close)) => {
                 let late = may_be_executed(&file);
                 abi::answer_with(listener, call.id, file, close, late).or_else(|error| {
@@ -504,7 +520,7 @@ impl Supervisor {
         (self.on_refusal)(&Refusal { kind, call, path, rule, pid: of.pid, comm });
     }
 
-    fn caller<'a>(&self, call: &'a Call) -> Caller<'a> {
+    pub(super) fn caller<'a>(&self, call: &'a Call) -> Caller<'a> {
         Caller {
             call,
             listener: Arc::clone(&self.listener),
@@ -534,9 +550,9 @@ impl Supervisor {
         let (a, number) = (&caller, |at: usize| caller.number(at));
         let flags = |at: usize| OFlags::from_bits_retain(caller.number(at));
         match call.number {
-            libc::SYS_openat if self.only_looks(flags(2)) => self.look_at(a, number(0), 1, "open"),
+            libc::SYS_openat if self.only_looks(flags(2)) => self.read(a, number(0), 1, flags(2)),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_open if self.only_looks(flags(1)) => self.look_at(a, HERE, 0, "open"),
+            libc::SYS_open if self.only_looks(flags(1)) => self.read(a, HERE, 0, flags(1)),
             libc::SYS_openat => self.open(a, number(0), 1, flags(2), number(3)),
             libc::SYS_openat2 => self.open2(a),
             libc::SYS_mkdirat => self.make_directory(a, number(0), 1, number(2)),
@@ -575,7 +591,7 @@ impl Supervisor {
             libc::SYS_symlink => self.make_symlink(a, 0, HERE, 1),
             other => match name_of_denied(other) {
                 Some(name) => Err(Stop::Denied(name)),
-                None if self.learns => self.look(a, other),
+                None if self.learns || self.reads.is_some() => self.look(a, other),
                 None => Err(Errno::NOSYS.into()),
             },
         }

@@ -41,8 +41,8 @@ pub(super) fn look(set: &mut Set) {
     }
 }
 
-/// A descriptor that the other side hands over, and what it is.
-pub(super) fn receive(life: BorrowedFd<'_>) -> Option<(u8, OwnedFd)> {
+/// What the other side says first, and the descriptor that it hands over with it.
+pub(super) fn receive(life: BorrowedFd<'_>) -> Option<(u8, Option<OwnedFd>)> {
     let mut kind = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -53,7 +53,7 @@ pub(super) fn receive(life: BorrowedFd<'_>) -> Option<(u8, OwnedFd)> {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     });
-    fd.map(|fd| (kind[0], fd))
+    Some((kind[0], fd))
 }
 
 impl Relay {

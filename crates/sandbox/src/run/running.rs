@@ -16,12 +16,14 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Signal, WaitIdOptions};
 
 use super::group::Group;
+use super::outside::{Found, Outside};
+use super::reading::{Heard, Reading};
 use super::relay::{self, Relay};
 use super::{Ended, Repository, TIMED_OUT, start};
 use crate::child::{self, Set};
 use crate::denial::{self, Denial, DenialKind};
 use crate::error::{SandboxError, Step};
-use crate::notify::Answer;
+use crate::notify::{Answer, OF_READS, Wanted};
 use crate::spec::Applied;
 use crate::sys::{self, Mask};
 use crate::walk::{Listings, Seen, number_of};
@@ -44,6 +46,9 @@ pub struct Running {
     relay: Option<Relay>,
     listener: Option<OwnedFd>,
     models: Option<OwnedFd>,
+    /// All files of the machine, and what is handed in of them.
+    outside: Option<OwnedFd>,
+    reading: Option<Arc<Reading>>,
     until: Option<Instant>,
     /// Whether the time is up, and only what is left to be told is waited for.
     is_late: bool,
@@ -74,13 +79,16 @@ impl std::fmt::Debug for Running {
     }
 }
 
-/// A program waits because it wants to make a protected name.
+/// A program waits because it wants to make a protected name ([`DenialKind::Name`]), or to read a file that is not shown
+/// ([`DenialKind::Unshown`]).
 #[derive(Debug, Clone)]
 pub struct Question {
-    number: u32,
+    pub(super) number: u32,
     /// What it wants, and what speaks against it.
     pub denial: Denial,
-    withdrawn: Arc<AtomicBool>,
+    pub(super) withdrawn: Arc<AtomicBool>,
+    /// The file that it wants to read.
+    pub(super) found: Option<Arc<Found>>,
 }
 
 impl Question {
@@ -99,25 +107,31 @@ impl Question {
 
 /// Gives answers to questions, from any thread.
 #[derive(Debug)]
-pub struct Answers(OwnedFd);
+pub struct Answers {
+    life: OwnedFd,
+    reading: Option<Arc<Reading>>,
+}
 
 impl Answers {
     /// Gives one. Where the program has ended meanwhile, nobody hears it.
     pub fn give(&self, question: &Question, answer: Answer) {
-        let mut message = [child::ANSWERED, 0, 0, 0, 0, b'n'];
-        message[1..5].copy_from_slice(&question.number.to_ne_bytes());
-        message[5] = match answer {
+        if let (Some(reading), Some(found)) = (&self.reading, &question.found) {
+            return reading.answered(question, found, answer);
+        }
+        let word = match answer {
             Answer::No => b'n',
             Answer::Once => b'o',
             Answer::Session => b's',
         };
-        let _ = rustix::net::send(&self.0, &message, SendFlags::NOSIGNAL);
+        let message = child::answer(question.number, word);
+        let _ = rustix::net::send(&self.life, &message, SendFlags::NOSIGNAL);
     }
 }
 
 /// What the confined side has told.
 enum Told {
     Asked(u32, Denial),
+    Wanted(Wanted),
     Withdrawn(u32),
     Status(i32, bool),
     Denied(Denial),
@@ -147,6 +161,8 @@ impl Running {
             relay: None,
             listener: None,
             models: None,
+            outside: None,
+            reading: None,
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             is_late: false,
             applied,
@@ -159,14 +175,20 @@ impl Running {
             seen,
         };
         // They were sent before the program was started.
-        let wanted = [set.terminals.contains(&true), set.proxy.is_some(), set.models.is_some()];
+        let wanted = [
+            set.terminals.contains(&true),
+            set.proxy.is_some(),
+            set.models.is_some(),
+            set.reads.is_some(),
+        ];
         for _ in wanted.iter().filter(|wanted| **wanted) {
             match relay::receive(running.life.as_fd()) {
-                Some((child::TERMINAL, fd)) => {
+                Some((child::TERMINAL, Some(fd))) => {
                     running.relay = Some(Relay::new(fd, set.terminals));
                 }
-                Some((child::LISTENER, fd)) => running.listener = Some(fd),
-                Some((child::MODELS, fd)) => running.models = Some(fd),
+                Some((child::LISTENER, Some(fd))) => running.listener = Some(fd),
+                Some((child::MODELS, Some(fd))) => running.models = Some(fd),
+                Some((child::OUTSIDE, fd)) => running.outside = fd,
                 _ => return Err(SandboxError::Ended),
             }
         }
@@ -186,6 +208,18 @@ impl Running {
             below.is_some_and(|path| known.contains(&number_of(path.as_os_str().as_bytes())))
         };
         self.folders.iter().any(is)
+    }
+
+    pub(super) fn take_outside(&mut self) -> Option<OwnedFd> {
+        self.outside.take()
+    }
+
+    /// Hands in files that are not shown, where the owner says so.
+    pub(super) fn look_outside(&mut self, outside: Outside) -> Result<(), SandboxError> {
+        let failed = |errno| SandboxError::Step { step: Step::Wait, subject: None, errno };
+        let life = rustix::io::fcntl_dupfd_cloexec(&self.life, 0).map_err(failed)?;
+        self.reading = Some(Reading::new(outside, life).map_err(failed)?);
+        Ok(())
     }
 
     /// What is in force.
@@ -216,7 +250,7 @@ impl Running {
     /// # Errors
     /// When there are too many descriptors.
     pub fn answers(&self) -> std::io::Result<Answers> {
-        self.life.try_clone().map(Answers)
+        Ok(Answers { life: self.life.try_clone()?, reading: self.reading.clone() })
     }
 
     /// Has `serve` take over a socket that listens when the first connection is there, while the end is waited for.
@@ -324,17 +358,28 @@ impl Running {
                 self.pass_on(libc::SIGHUP);
             }
             loop {
+                self.hear(tell, ask);
                 match self.told() {
                     Told::Status(..) | Told::All if self.is_late => {
                         return Ok((timed_out(), false));
                     }
                     Told::All => {}
-                    Told::Status(status, alone) => return Ok((ended(status), alone)),
+                    Told::Status(status, alone) => {
+                        self.hear(tell, ask);
+                        return Ok((ended(status), alone));
+                    }
                     Told::Denied(denial) => self.note(&denial, tell),
                     Told::Asked(number, denial) => {
                         let withdrawn = Arc::new(AtomicBool::new(false));
                         self.questions.push((number, Arc::clone(&withdrawn)));
-                        ask(Question { number, denial, withdrawn });
+                        ask(Question { number, denial, withdrawn, found: None });
+                    }
+                    Told::Wanted(wanted) => match &self.reading {
+                        Some(reading) => reading.want(wanted),
+                        None => Reading::refuse(self.life.as_fd(), wanted.number),
+                    },
+                    Told::Withdrawn(number) if number & OF_READS != 0 => {
+                        self.reading.iter().for_each(|reading| reading.withdraw(number));
                     }
                     Told::Withdrawn(number) => {
                         let known = self.questions.iter().find(|(known, _)| *known == number);
@@ -365,6 +410,18 @@ impl Running {
         rustix::net::send(&self.life, &[child::TELL], flags).is_ok()
     }
 
+    /// What was found out about files that are not shown.
+    fn hear(&mut self, tell: &mut dyn FnMut(&Denial), ask: &mut dyn FnMut(Question)) {
+        let Some(reading) = self.reading.clone() else { return };
+        for heard in reading.heard() {
+            match heard {
+                Heard::Ask(question) => ask(question),
+                Heard::Denied(denial) => self.note(&denial, tell),
+                Heard::Again(wanted) => reading.want(wanted),
+            }
+        }
+    }
+
     /// Notes a denial, and tells of one that is new.
     fn note(&mut self, denial: &Denial, tell: &mut dyn FnMut(&Denial)) {
         // What is not there outside either was not kept from anybody.
@@ -388,6 +445,8 @@ impl Running {
         if let Some((listener, _)) = &self.called {
             fds.push(PollFd::new(listener, PollFlags::IN));
         }
+        let bell = self.reading.as_ref().map(|reading| reading.bell());
+        fds.extend(bell.map(|bell| PollFd::from_borrowed_fd(bell, PollFlags::IN)));
         if let Some(relay) = &self.relay {
             relay.wants(&mut fds);
         }
@@ -435,6 +494,7 @@ impl Running {
                         });
                         asked.unwrap_or(Told::Nothing)
                     }
+                    child::WANTED => Wanted::from_bytes(rest).map_or(Told::Nothing, Told::Wanted),
                     child::WITHDRAWN => rest.first_chunk().map_or(Told::Nothing, |number| {
                         Told::Withdrawn(u32::from_ne_bytes(*number))
                     }),

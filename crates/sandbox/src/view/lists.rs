@@ -226,3 +226,41 @@ pub(super) const SECRETS: &[&str] = &[
     ".lesshst",
     ".viminfo",
 ];
+
+/// Secrets of the machine, for where whoever runs it can read them.
+pub(super) const MACHINE_SECRETS: &[&str] = &[
+    "/boot",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ipsec.secrets",
+    "/etc/krb5.keytab",
+    "/etc/networkmanager/system-connections",
+    "/etc/openvpn",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/wireguard",
+    "/var/lib/docker",
+    "/var/lib/systemd",
+];
+
+/// Parts of a file's name that say that it may hold a secret, and endings.
+pub(super) const SECRET_WORDS: &[&str] =
+    &["id_rsa", "id_ed25519", "id_ecdsa", "password", "passwd", "secret", "credential", "token"];
+pub(super) const SECRET_ENDINGS: &[&str] = &[
+    ".pem",
+    ".key",
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".ppk",
+    ".ovpn",
+    ".gpg",
+    ".asc",
+    ".age",
+];

@@ -100,6 +100,15 @@ fn where_nothing_can_be_unshared_files_are_made_all_the_same() {
 
 /// Runs the stage in a user namespace in which no other can be made.
 fn without_namespaces(lab: &Lab, script: &str, degraded: Option<&str>) -> (i32, String) {
+    without_namespaces_and(lab, script, degraded, &[])
+}
+
+fn without_namespaces_and(
+    lab: &Lab,
+    script: &str,
+    degraded: Option<&str>,
+    variables: &[(&str, &str)],
+) -> (i32, String) {
     let inner = lab.command(&format!("exec > {}\n{script}", lab.at("ws/out").display()));
     let mut outer = Command::new("unshare");
     outer.args(["--user", "--map-root-user", "/bin/bash", "-c"]);
@@ -107,6 +116,7 @@ fn without_namespaces(lab: &Lab, script: &str, degraded: Option<&str>) -> (i32, 
     outer.uid(NOBODY).gid(NOBODY);
     outer.arg("bash").arg(inner.get_program()).args(inner.get_args());
     outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer.envs(variables.iter().copied());
     outer.envs(degraded.map(|layer| ("WARDKEEP_TEST_DEGRADED", layer)));
     outer.current_dir(lab.at("ws")).stdin(Stdio::null());
     let done = outer.output().unwrap();
@@ -169,4 +179,17 @@ fn by_leave_landlock_and_the_filter_hold_alone() {
     let left = std::fs::read_dir("/tmp").unwrap().flatten();
     let left = left.filter(|one| one.file_name().to_string_lossy().starts_with("wardkeep-run-"));
     assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn without_namespaces_no_file_is_handed_in() {
+    if !is_root() {
+        return skipped("needs root to forbid user namespaces");
+    }
+    let lab = Lab::new(NOBODY);
+    let script = "cat $H/notes.txt AGENTS.md; echo x > .envrc; echo done";
+    let variables = [("WARDKEEP_TEST_ANSWERS", "=session")];
+    let (_, told) = without_namespaces_and(&lab, script, Some("namespaces"), &variables);
+    assert!(told.contains("be good") && told.contains("done"), "{told}");
+    assert!(!told.contains("CANARY") && !told.contains("asked read"), "{told}");
 }

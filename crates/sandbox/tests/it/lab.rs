@@ -152,12 +152,27 @@ pub(crate) fn within(mut fact: impl FnMut() -> bool) -> bool {
 /// Answers by the end of the name, after a while, and tells of each question.
 fn wait_answering(running: Running, answers: &str) -> Result<Ended, SandboxError> {
     let given = Arc::new(running.answers().unwrap());
+    let mut firsts = Vec::new();
     let ask = |question: Question| {
         println!("\ndenied: asked {}", question.denial);
         let fits = |one: &&str| question.denial.path.ends_with(one.split('=').next().unwrap());
         let found = answers.split(',').find(fits).and_then(|one| one.split_once('='));
+        let mut patience = 200;
         let answer = match found.map(|(_, answer)| answer) {
             Some("once") => Answer::Once,
+            // Only the first time.
+            Some("first") if !firsts.contains(&question.denial.path) => {
+                firsts.push(question.denial.path.clone());
+                Answer::Once
+            }
+            Some("slow") => {
+                patience = 1500;
+                Answer::Once
+            }
+            Some("quick") => {
+                patience = 0;
+                Answer::No
+            }
             Some("session") => Answer::Session,
             // Whoever asked waits for ever.
             Some("never") => return,
@@ -165,7 +180,7 @@ fn wait_answering(running: Running, answers: &str) -> Result<Ended, SandboxError
         };
         let given = Arc::clone(&given);
         std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(Duration::from_millis(patience));
             given.give(&question, answer);
         });
     };
@@ -216,6 +231,8 @@ fn stage() {
         assert!(spec.names.release(name), "{name}");
     }
     spec.write.extend(variable("WARDKEEP_TEST_WRITE").map(PathBuf::from));
+    spec.hidden.extend(variable("WARDKEEP_TEST_HIDDEN").map(PathBuf::from));
+    spec.masked.extend(variable("WARDKEEP_TEST_MASK").map(PathBuf::from));
     spec.read.extend(variable("WARDKEEP_TEST_READ").map(PathBuf::from));
     let private = variable("WARDKEEP_TEST_PRIVATE");
     let private = private.iter().filter_map(|both| both.split_once('='));

@@ -31,6 +31,8 @@ mod repositories;
 #[cfg(test)]
 mod seccomp;
 #[cfg(test)]
+mod shown;
+#[cfg(test)]
 mod skill;
 #[cfg(test)]
 mod skip;
