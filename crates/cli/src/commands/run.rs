@@ -118,9 +118,11 @@ pub(crate) struct Args {
     /// With --with-proxy: a model API as NAME=URL, or a URL alone for everything; may be given again
     #[arg(long, value_name = "NAME=URL", value_parser = super::proxy::ToUpstream, requires = "with_proxy")]
     upstream: Vec<Upstream>,
-    /// Ask about hosts that no rule names, and about protected names that are not there yet and that the
-    /// program wants to make (`.github/workflows/ci.yml`): by `wardkeep approvals` in another terminal, or on
-    /// this one where the program neither reads from it nor writes to it; it waits up to five minutes for the answer
+    /// Ask about hosts that no rule names, about protected names that are not there yet and that the
+    /// program wants to make (`.github/workflows/ci.yml`), and about files that it opens to read and that are there
+    /// outside and not shown (`~/notes.txt`), but never about keys and logins: by `wardkeep approvals` in another
+    /// terminal, or on this one where the program neither reads from it nor writes to it; it waits up to five minutes
+    /// for the answer. Opening files is slower then
     #[arg(long)]
     ask: bool,
     /// Start it although this layer cannot be had: namespaces, proc, landlock, seccomp or names
@@ -376,7 +378,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     };
     let asking = desk.map(|desk| Asking::new(desk, Arc::clone(&record), Arc::clone(&answers)));
     let ask = |question| match &asking {
-        Some(asking) => asking.about_name(question),
+        Some(asking) => asking.about(question),
         None => answers.give(&question, Answer::No),
     };
     let (ended, remains) = running.wait_asking(tell, ask)?;
@@ -645,6 +647,7 @@ fn finish(context: &mut Context, ended: &Ended) -> Exit {
         (DenialKind::Name, "refused"),
         (DenialKind::Call, "refused"),
         (DenialKind::Masked, "shown empty"),
+        (DenialKind::Unshown, "not shown"),
     ] {
         let shown = varied(&ended.denials, kind);
         for denial in shown.iter().take(SHOWN) {

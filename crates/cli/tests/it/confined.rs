@@ -682,3 +682,34 @@ fn the_model_is_reached_through_a_proxy_inside_and_in_no_other_way() {
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(told.contains("SECURITY REMINDER"), "{told}");
 }
+
+#[test]
+fn a_file_that_is_not_shown_is_asked_about() {
+    let Some(scene) = Scene::new() else { return };
+    if !Path::new("/usr/bin/script").exists() || !Path::new("/bin/bash").exists() {
+        skip("script and bash", "there is none");
+        return;
+    }
+    assert_eq!(scene.wardkeep(&["init", "."]).code, 0);
+    let home = scene.at("home");
+    std::fs::create_dir_all(home.join(".ssh")).unwrap();
+    for name in ["notes.txt", "other.txt", ".ssh/id_ed25519"] {
+        std::fs::write(home.join(name), format!("what {name} holds\n")).unwrap();
+    }
+    // Keys are not asked about, neither before nor after something that is.
+    let inside =
+        |name: &str| format!("cat ~/.ssh/id_ed25519 ~/{name} && echo got it; cat ~/{name}");
+    let link = "ln -s ~/notes.txt readme; cat readme ~/.ssh/id_ed25519; echo done";
+    let shown = answered(&scene, link, "home/notes.txt", "approve");
+    assert!(shown.contains("what notes.txt holds") && shown.contains("done"), "{shown}");
+    assert!(!shown.contains("id_ed25519 holds"), "{shown}");
+    assert!(shown.contains("not shown: read") && shown.contains("--read"), "{shown}");
+    let shown = answered(&scene, &inside("other.txt"), "home/other.txt", "deny");
+    assert!(shown.contains("No such file") && !shown.contains("holds\r\n"), "{shown}");
+    let log = scene.json(&["log", "--limit", "200"]).to_string();
+    for word in ["confinement-asked", "sandbox-ask-read", "\"unshown\"", "confinement-denied"] {
+        assert!(log.contains(word), "{word}: {log}");
+    }
+    assert!(!log.contains("what notes.txt holds"), "{log}");
+    scene.wardkeep(&["daemon", "stop"]);
+}

@@ -1,9 +1,10 @@
 //! Requests that leave through the egress proxy: decided, recorded, and what became of them. And names that a
-//! confined program wants to make, which only its owner can allow.
+//! confined program wants to make, and files that it wants to read, which only its owner can allow.
 //!
 //! Agents may not ask this: only whoever runs the proxy and the program knows what they want.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use wardkeep_evidence::hash::RecordId;
@@ -15,7 +16,9 @@ use wardkeep_guard::surface::{Act, Surface};
 use wardkeep_guard::verdict::Verdict;
 
 use super::content::shortened;
+use super::hooks::file_action;
 use super::pipeline::{Crossing, Later, Taker};
+use super::subjects::Deed;
 use super::{AskError, Monitor, Outcome, Result, Sent, Who, WhoBody, held};
 use crate::store::Event;
 
@@ -77,6 +80,15 @@ pub enum EgressBody {
         /// Whether it is a folder.
         folder: bool,
         /// What is called, and what speaks against it.
+        why: String,
+    },
+    /// A file that a confined program wants to read and that is not shown to it: may it? Only the owner can say so.
+    Read {
+        /// On whose behalf.
+        who: WhoBody,
+        /// The file, absolute, without links.
+        path: String,
+        /// Who opens it, and what speaks against it.
         why: String,
     },
     /// What became of a request that was allowed.
@@ -152,6 +164,7 @@ impl EgressBody {
         | Self::Screen { who, .. }
         | Self::Ask { who, .. }
         | Self::Name { who, .. }
+        | Self::Read { who, .. }
         | Self::Outcome { who, .. }) = self;
         who
     }
@@ -210,6 +223,7 @@ impl Monitor {
             EgressBody::Name { path, folder, why, .. } => {
                 Ok(self.ask_name(&who, path, *folder, why)?)
             }
+            EgressBody::Read { path, why, .. } => Ok(self.ask_read(&who, path, why)?),
             EgressBody::Outcome { request, .. } => {
                 let request = request
                     .as_ref()
@@ -288,6 +302,24 @@ impl Monitor {
         );
         crossing.how = if folder { "a folder".to_owned() } else { String::new() };
         crossing.asks = Some(("sandbox-ask-name".to_owned(), reason));
+        Ok(answer(self.cross(crossing)?))
+    }
+
+    /// Asks the owner about a file, unless the owner has answered.
+    fn ask_read(&self, who: &Who<'_>, path: &str, why: &str) -> Result<EgressAnswer> {
+        // As where an agent's tool reads it: what the rules deny is not asked about.
+        let subject = self.subject(who, Path::new(path), Deed::Read)?;
+        let action = file_action(who, &subject, Deed::Read);
+        let mut crossing = Crossing::new(who, RecordType::FileRead, action);
+        crossing.enters = true;
+        self.comes_from(&mut crossing, &subject)?;
+        crossing.file = Some(&subject);
+        let reason = format!(
+            "a confined program wants to read this file, and waits for your answer: {}",
+            shortened(why)
+        );
+        crossing.how = "into a confinement".to_owned();
+        crossing.asks = Some(("sandbox-ask-read".to_owned(), reason));
         Ok(answer(self.cross(crossing)?))
     }
 

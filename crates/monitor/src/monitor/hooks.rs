@@ -589,7 +589,7 @@ impl Monitor {
         Ok((heard, last))
     }
 
-    fn subject(&self, who: &Who<'_>, path: &Path, deed: Deed) -> Result<Subject> {
+    pub(super) fn subject(&self, who: &Who<'_>, path: &Path, deed: Deed) -> Result<Subject> {
         let settings = self.settings();
         let home = self.config.home.as_deref();
         let lists = protect_lists(self.store.path(), home);

@@ -1,4 +1,4 @@
-//! `--ask`: the owner is asked about hosts and protected names while the program waits.
+//! `--ask`: the owner is asked about hosts, protected names and files that are not shown while the program waits.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wardkeep_gateway::egress::Reply;
 use wardkeep_monitor::monitor::{EgressBody, WhoBody};
-use wardkeep_sandbox::{Answer, Answers, Question};
+use wardkeep_sandbox::{Answer, Answers, DenialKind, Question};
 
 use super::super::egress::{ask, hex};
 use super::super::md::policy_store;
@@ -61,6 +61,9 @@ impl Desk {
 
     fn ask(&self, question: &Question) -> Reply {
         let denial = &question.denial;
+        if denial.kind == DenialKind::Unshown {
+            return self.ask_to_read(question);
+        }
         let folder = denial.call.starts_with("mkdir");
         let gone = || question.is_withdrawn();
         match self {
@@ -89,6 +92,28 @@ impl Desk {
         }
     }
 
+    fn ask_to_read(&self, question: &Question) -> Reply {
+        let denial = &question.denial;
+        let gone = || question.is_withdrawn();
+        match self {
+            Self::Terminal(terminal) => {
+                let path = harmless(&format!("{:?}", denial.path));
+                let program = harmless(&format!("{:?}", denial.program));
+                let text = format!("{program} wants to read {path}; {}.", harmless(&denial.rule));
+                let always = "name it in `read` of a profile (`wardkeep config edit`)";
+                terminal.ask(&ask::Question { text, about: path, always }, &gone)
+            }
+            Self::Elsewhere(desk) => {
+                let body = EgressBody::Read {
+                    who: desk.who.clone(),
+                    path: denial.path.clone(),
+                    why: format!("open by {:?}; {}", denial.program, denial.rule),
+                };
+                desk.ask(&body, &gone)
+            }
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Terminal(_) => "terminal",
@@ -97,7 +122,7 @@ impl Desk {
     }
 }
 
-/// Questions about names, while a program runs.
+/// Questions about names and files, while a program runs.
 pub(super) struct Asking {
     desk: Arc<Desk>,
     record: Arc<Record>,
@@ -113,7 +138,7 @@ impl Asking {
 
     /// Asks in a thread of its own; what is answered is written down before the program hears it. Whatever goes
     /// wrong is a no.
-    pub(super) fn about_name(self: &Arc<Self>, question: Question) {
+    pub(super) fn about(self: &Arc<Self>, question: Question) {
         self.open().push(question.clone());
         let (asking, asked) = (Arc::clone(self), question.clone());
         let work = move || {
