@@ -30,8 +30,8 @@ use crate::view::{Guarded, Plan, Shows};
 pub(crate) use aside::LARGEST_COPY;
 pub(crate) use found::tell_found;
 pub(crate) use init::{
-    ALL_TOLD, ASKED, ENDED, GO, LISTENER, LONGEST_MESSAGE, MADE, MODELS, NEW, OUTSIDE, REFUSED, SIGNAL,
-    STUCK, TELL, TERMINAL, UNMADE, WANTED, WITHDRAWN, answer,
+    ALL_TOLD, ASKED, ENDED, GO, LISTENER, LONGEST_MESSAGE, MADE, MODELS, NEW, OUTSIDE, REFUSED,
+    SIGNAL, STUCK, TELL, TERMINAL, UNMADE, WANTED, WITHDRAWN, answer,
 };
 
 /// All that the confined side needs, made before the fork.

@@ -33,6 +33,7 @@ fn where_denied(lab: &Lab, call: i64, error: i32, script: &str, degraded: &str) 
     outer.arg(inner.get_program()).args(inner.get_args());
     outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     outer.env("WARDKEEP_TEST_TELL", "1");
+    outer.env("WARDKEEP_TEST_LAYERS", "1");
     if !degraded.is_empty() {
         outer.env("WARDKEEP_TEST_DEGRADED", degraded);
     }

@@ -250,9 +250,10 @@ fn stage() {
     let answers = variable("WARDKEEP_TEST_ANSWERS");
     spec.ask = answers.is_some();
     let tells = variable("WARDKEEP_TEST_TELL").is_some();
+    let tells_layers = variable("WARDKEEP_TEST_LAYERS").is_some();
     let prepared = refused.map_or_else(|| Prepared::new(spec), Err);
     let ended = prepared.and_then(Prepared::spawn).and_then(|running| {
-        if tells {
+        if tells_layers {
             let layers: Vec<_> = running.applied().layers.iter().map(Layer::to_string).collect();
             println!("\ndenied: layers {}", layers.join(","));
         }
