@@ -16,6 +16,7 @@ mod run;
 mod serve;
 mod start;
 mod stop;
+mod view;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +32,7 @@ pub use run::{Options, run};
 pub use serve::{Limits, Service, Tally};
 pub use start::{StartError, Starter, ensure_running};
 pub use stop::Stop;
+pub use view::{Reach, Root, Sight, View};
 
 /// A question that its asker may ask.
 #[derive(Debug)]

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::shared::{BINARY, Ran, command, skip};
 
-struct Scene {
+pub(crate) struct Scene {
     folder: tempfile::TempDir,
 }
 
 impl Scene {
     /// A home with a key in it, a workspace and a state directory; nothing where programs cannot be
     /// confined.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let scene = Self { folder: tempfile::tempdir().unwrap() };
         for name in ["home/.ssh", "work/src", "state"] {
             fs::create_dir_all(scene.at(name)).unwrap();
@@ -30,11 +30,11 @@ impl Scene {
         Some(scene)
     }
 
-    fn at(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn at(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
-    fn wardkeep(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn wardkeep(&self, arguments: &[&str]) -> Ran {
         let mut command = command(BINARY, &self.at("work"));
         command.env("HOME", self.at("home")).arg("--state-dir").arg(self.at("state"));
         command.args(arguments).output().unwrap().into()

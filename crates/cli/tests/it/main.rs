@@ -13,6 +13,8 @@ mod daemon;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod door;
+#[cfg(test)]
 mod egress;
 #[cfg(test)]
 mod evidence;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use wardkeep_sandbox::peer_of;
 
+use super::View;
 use crate::wire::Door;
 
 /// What someone may ask.
@@ -36,7 +37,7 @@ impl Role {
 }
 
 /// Whoever is at the other end of a connection, as the kernel tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Peer {
     /// The user.
     pub uid: u32,
@@ -46,6 +47,8 @@ pub struct Peer {
     pub role: Role,
     /// Why it is no terminal of the owner's, where it is the owner's process.
     pub(super) held: Option<&'static str>,
+    /// What they see of the files.
+    pub view: View,
 }
 
 /// Who may connect.
@@ -84,6 +87,8 @@ impl PeerPolicy {
         let found = peer_of(stream).map_err(|_| None)?;
         // One that cannot be looked at is nobody's agent.
         let (uid, pid) = (found.uid, found.pid.ok_or(None)?);
+        // Before anything else: the number is another's once the process has ended.
+        let view = View::of(pid);
         let mut role = self.role(uid, door).ok_or(Some(uid))?;
         // Landlock does not keep a confined process from connecting, so it may come to this door.
         let mut held = None;
@@ -93,7 +98,7 @@ impl PeerPolicy {
                 role = Role::Agent;
             }
         }
-        Ok(Peer { uid, pid, role, held })
+        Ok(Peer { uid, pid, role, held, view })
     }
 }
 

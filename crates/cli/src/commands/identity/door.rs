@@ -7,7 +7,7 @@ use wardkeep_evidence::record::Principal;
 use wardkeep_identity::config::Tier;
 use wardkeep_identity::name::Name;
 use wardkeep_identity::state::{FileState, Status};
-use wardkeep_monitor::daemon::{Handler, Peer, Request, Response, Role};
+use wardkeep_monitor::daemon::{Handler, Peer, Reach, Request, Response, Role, Sight};
 use wardkeep_monitor::identity::{Asker, Desk, Place, Setup, Told, find};
 use wardkeep_monitor::store::Store;
 use wardkeep_monitor::wire::{Code, Refusal};
@@ -91,17 +91,14 @@ impl IdentityDoor<'_> {
         let place = find(self.state, owner, &asked.workspace, SystemTime::now())
             .map_err(|_| unknown())?
             .ok_or_else(unknown)?;
-        // One agent learns nothing of the workspaces of another.
-        let is_own = match place.setup() {
-            Setup::User => true,
-            Setup::Owned { agent, .. } => peer.uid == agent,
-        };
-        if peer.role != Role::Owner && !is_own {
+        let files = names(place.path(), &asked.files);
+        let named = files.as_deref().unwrap_or_default();
+        if peer.role != Role::Owner && !may_ask(peer, &place, operation, named) {
             return Err(unknown());
         }
+        let files = files?;
         let principal = if peer.role == Role::Owner { Principal::User } else { Principal::Tool };
         let asker = Asker { principal, uid: peer.uid };
-        let files = names(place.path(), &asked.files)?;
         let meant = Meant { place, state: self.state.to_owned() };
         let desk = Desk::new(self.store, &meant.place, asker);
         match operation {
@@ -111,4 +108,28 @@ impl IdentityDoor<'_> {
             _ => sync::report(&meant, &desk, None),
         }
     }
+}
+
+/// Whether an agent may ask this of a workspace: one agent learns nothing of the workspaces of another, and a
+/// process that does not see a workspace, or cannot write it, has nobody do it in its place.
+fn may_ask(peer: &Peer, place: &Place, operation: &str, named: &[Name]) -> bool {
+    let root = match (place.setup(), peer.view.sight()) {
+        (Setup::Owned { agent, .. }, _) if peer.uid != agent => return false,
+        (_, Sight::Same) => return true,
+        (_, Sight::Other(root)) => root,
+        // Another user stands between the agent and its files there, and root's daemon may not be let look.
+        (Setup::Owned { .. }, Sight::Held | Sight::Unknown) => return true,
+        (Setup::User, Sight::Held | Sight::Unknown) => return false,
+    };
+    let needed = match operation {
+        "identity.status" | "identity.diff" => Reach::Read,
+        _ => Reach::Write,
+    };
+    if root.reach(place.path()) < needed {
+        return false;
+    }
+    // Some of it may be kept from it although the folder is not.
+    let Ok(state) = place.workspace().look(&|_| {}) else { return false };
+    let tracked = state.files.iter().map(|file| &file.name);
+    tracked.chain(named).all(|name| root.agrees(&place.path().join(name.as_path())))
 }
