@@ -22,6 +22,7 @@ use wardkeep_policy::protect::{
     glob_matches,
 };
 
+use crate::daemon::Root;
 use walk::Walk;
 
 /// Longest path, in bytes.
@@ -91,6 +92,8 @@ pub enum ResolveError {
 pub struct Resolver {
     /// Absolute and real.
     base: PathBuf,
+    /// What someone else sees, where only that counts.
+    view: Option<Root>,
 }
 
 impl Resolver {
@@ -107,7 +110,33 @@ impl Resolver {
         if facts.kind != FileKind::Directory {
             return Err(ResolveError::Base { path: base.to_path_buf() });
         }
-        Ok(Self { base: facts.path })
+        Ok(Self { base: facts.path, view: None })
+    }
+
+    /// As [`Self::new`] for someone who sees other files: a directory that is another one there, or none
+    /// here, is known by its name alone.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::new`].
+    pub fn from(base: &Path, view: Option<&Root>) -> Result<Self, ResolveError> {
+        let Some(view) = view else { return Self::new(base) };
+        if !base.is_absolute() {
+            return Err(ResolveError::Base { path: base.to_path_buf() });
+        }
+        check(base)?;
+        let facts = Walk::new(Path::new("/"))?.seen_by(Some(view))?.run(base, true)?;
+        if !matches!(facts.kind, FileKind::Directory | FileKind::Missing) {
+            return Err(ResolveError::Base { path: base.to_path_buf() });
+        }
+        Ok(Self { base: facts.path, view: Some(view.clone()) })
+    }
+
+    /// The same for someone who sees other files: what is another file there, or none, or none here, is
+    /// a name and nothing else.
+    #[must_use]
+    pub fn seen_by(self, view: Option<&Root>) -> Self {
+        Self { view: view.cloned(), ..self }
     }
 
     /// The directory, real.
@@ -137,11 +166,12 @@ impl Resolver {
 
     fn resolve(&self, path: &Path, follow: bool) -> Result<Readings, ResolveError> {
         check(path)?;
-        let literal = Walk::new(&self.base)?.run(path, follow);
+        let walk = || Walk::new(&self.base)?.seen_by(self.view.as_ref());
+        let literal = walk()?.run(path, follow);
         let Some(text) = cleaned(&self.base, path) else {
             return Ok(Readings { literal: literal?, cleaned: None });
         };
-        let clean = Walk::new(&self.base)?.run(&text, follow);
+        let clean = walk()?.run(&text, follow);
         match (literal, clean) {
             (Ok(literal), Ok(clean)) => {
                 let same = clean.path == literal.path && clean.identity == literal.identity;
@@ -254,7 +284,7 @@ pub fn protected_names(
     state: &Path,
     lists: &ProtectLists,
 ) -> Result<ProtectedSet, ResolveError> {
-    let root = Resolver { base: PathBuf::from("/") };
+    let root = Resolver { base: PathBuf::from("/"), view: None };
     let (workspace, state) = (root.target(workspace)?.literal, root.target(state)?.literal);
     Ok(ProtectedSet::new(&workspace, &state, &with_tier(&workspace.path, lists)))
 }
@@ -269,7 +299,7 @@ pub fn protected_set(
     state: &Path,
     lists: &ProtectLists,
 ) -> Result<ProtectedSet, ResolveError> {
-    let root = Resolver { base: PathBuf::from("/") };
+    let root = Resolver { base: PathBuf::from("/"), view: None };
     let workspace = root.target(workspace)?.literal;
     let state = root.target(state)?.literal;
     let mut set = ProtectedSet::new(&workspace, &state, &with_tier(&workspace.path, lists));
@@ -407,7 +437,21 @@ fn below(folder: &Path, depth: usize, budget: &mut usize, out: &mut Vec<PathBuf>
 ///
 /// The reason in words.
 pub fn resolve_for_command(base: &Path, path: &str, follow: bool) -> Result<Readings, String> {
-    let resolver = Resolver { base: base.to_path_buf() };
+    resolve_seen(base, path, follow, None)
+}
+
+/// The same for someone who sees other files.
+///
+/// # Errors
+///
+/// The reason in words.
+pub(crate) fn resolve_seen(
+    base: &Path,
+    path: &str,
+    follow: bool,
+    view: Option<&Root>,
+) -> Result<Readings, String> {
+    let resolver = Resolver { base: base.to_path_buf(), view: view.cloned() };
     let path = Path::new(path);
     let readings = if follow { resolver.target(path) } else { resolver.entry(path) };
     readings.map_err(|error| error.to_string())

@@ -28,6 +28,7 @@ use wardkeep_policy::signed_set::SetState;
 use wardkeep_policy::store::PolicyStore;
 
 use crate::approvals::{ApprovalsError, sign_along};
+use crate::daemon::Root;
 use crate::files::read_plain;
 use crate::policy::Desk;
 use crate::store::{Event, Store, StoreError};
@@ -99,13 +100,23 @@ impl Candidate {
     /// When there is nothing, or not all of it can be read.
     pub fn read(source: &Path, options: &Options) -> Result<Self> {
         let tree = folder::read(source, &options.limits);
+        let folder = source.canonicalize().ok().and_then(|path| name_of(&path));
+        Self::of(source, tree, folder, options)
+    }
+
+    /// The same of what someone else sees: nothing but that is read.
+    fn read_below(view: &Root, source: &Path, options: &Options) -> Result<Self> {
+        let name = name_of(source);
+        let opened = view.open(source, folder::SAFE).map_err(|_| SkillError::Incomplete)?;
+        let tree =
+            folder::read_opened(opened, name.as_deref().unwrap_or_default(), &options.limits);
+        Self::of(source, tree, name, options)
+    }
+
+    fn of(source: &Path, tree: Tree, folder: Option<String>, options: &Options) -> Result<Self> {
         if tree.entries.is_empty() && tree.gaps.is_empty() {
             return Err(SkillError::Empty(source.to_owned()));
         }
-        let folder = source
-            .canonicalize()
-            .ok()
-            .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
         let options = Options { folder: folder.clone(), ..options.clone() };
         let report = verify(&tree, &options);
         let bytes = tree.to_bytes().ok_or(SkillError::Incomplete)?;
@@ -116,15 +127,24 @@ impl Candidate {
     }
 }
 
+fn name_of(path: &Path) -> Option<String> {
+    path.file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
 /// What verification makes of a skill that an agent is about to install, and that in words. What the owner approved,
 /// down to the byte, is clean.
 pub(crate) fn looked_into(
     policy: &PolicyStore,
     folder: &Path,
+    view: Option<&Root>,
     now: Timestamp,
 ) -> (SkillFacts, String) {
     let options = options::options(policy, now).options;
-    let candidate = match Candidate::read(folder, &options) {
+    let candidate = match view {
+        None => Candidate::read(folder, &options),
+        Some(view) => Candidate::read_below(view, folder, &options),
+    };
+    let candidate = match candidate {
         Ok(candidate) => candidate,
         Err(why) => return (SkillFacts::Doubtful, format!("not verified: {why}")),
     };

@@ -13,10 +13,12 @@ use wardkeep_policy::audit::Source;
 use wardkeep_policy::verify::Start;
 use wardkeep_policy::workspace::Workspace;
 
-use super::{Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
+use super::{AskError, Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
+use crate::daemon::Root;
 use crate::index::Asked;
 use crate::notices;
 use crate::policy::{About, Desk, Kept, watched_files};
+use crate::resolve::ResolveError;
 use crate::store::StoreReader;
 
 /// Notifications that a session is told of at its beginning.
@@ -63,6 +65,11 @@ impl Monitor {
         whose: Surroundings,
     ) -> Result<Begun> {
         let workspace = Workspace::open(who.workspace).map_err(MonitorError::from)?;
+        // A link that was put there since it was looked at leads to what the caller does not see.
+        if who.view.is_some() && workspace.path() != who.workspace {
+            let path = who.workspace.to_owned();
+            return Err(ResolveError::Changed { path }.into());
+        }
         let mut random = [0; 16];
         random.copy_from_slice(&super::random()?[..16]);
         let desk = Desk::new(&self.store, self.config.owner);
@@ -235,6 +242,29 @@ impl Monitor {
         let workspace = known.unwrap_or(directory).to_owned();
         held(&session).workspace = Some(workspace.clone());
         Ok(workspace)
+    }
+
+    /// The same for someone who sees other files: they have to see it, or a folder in it that they say
+    /// they are in.
+    pub(super) fn workspace_seen(
+        &self,
+        session: &str,
+        directory: &Path,
+        view: &Root,
+    ) -> std::result::Result<PathBuf, AskError> {
+        let known = held(&*self.session(session)?).workspace.clone();
+        let real = view.real(directory);
+        if known.is_none() && real.is_none() {
+            return Err(AskError::Unseen);
+        }
+        let workspace = match known {
+            Some(known) => known,
+            None => self.workspace_of(session, real.as_deref().unwrap_or(directory))?,
+        };
+        if real.is_some_and(|real| real.starts_with(&workspace)) {
+            return Ok(workspace);
+        }
+        view.real(&workspace).ok_or(AskError::Unseen)
     }
 
     /// Whether a session has begun; if so, whether it was to do nothing.

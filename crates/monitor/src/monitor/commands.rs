@@ -20,8 +20,9 @@ use super::past::{Held, Replaces};
 use super::pipeline::Crossing;
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Sent, Who};
+use crate::daemon::{Reach, Root};
 use crate::policy::Kept;
-use crate::resolve::{Resolver, protect_lists, protected_set, resolve_for_command};
+use crate::resolve::{Resolver, protect_lists, protected_set, resolve_seen};
 
 /// Denials of one command that are written down one by one.
 const DENIALS: usize = 8;
@@ -60,9 +61,11 @@ impl Monitor {
         let home = self.config.home.as_deref();
         let lists = protect_lists(self.store.path(), home);
         let set = protected_set(who.workspace, self.store.path(), &lists)?;
-        let directory = Resolver::new(command.directory)?;
+        let directory = Resolver::from(command.directory, who.view)?;
         let around = Surroundings { directory: directory.base(), home };
-        let judged = judge_command(&read, &around, &mut resolve_for_command, &set);
+        let mut resolve =
+            |base: &Path, path: &str, follow| resolve_seen(base, path, follow, who.view);
+        let judged = judge_command(&read, &around, &mut resolve, &set);
         let mut outcomes = vec![self.called(who, command, &read, &judged)?];
         for hit in judged.hits.iter().filter(|hit| hit.level == Level::Denied).take(DENIALS) {
             outcomes.push(self.forbidden(who, command, hit)?);
@@ -70,8 +73,8 @@ impl Monitor {
         if judged.level == Level::Denied {
             return Ok(outcomes);
         }
-        let ground =
-            Ground { workspace: who.workspace, home, set: &set, sensitive: &settings.sensitive };
+        let (workspace, sensitive) = (who.workspace, &settings.sensitive);
+        let ground = Ground { workspace, home, set: &set, sensitive, view: who.view };
         for (deed, subject) in self.subjects(&ground, &judged.touched) {
             outcomes.push(self.touched(who, &subject, deed, command.text)?);
         }
@@ -167,7 +170,7 @@ impl Monitor {
         let mut budget = NAMES;
         for touch in touched {
             let Some(deed) = deed(touch.operation) else { continue };
-            for path in named(touch, &mut budget) {
+            for path in named(touch, ground.view, &mut budget) {
                 let subject = ground.subject(&path, deed);
                 let facts = &subject.facts;
                 let plain = facts.sensitivity == Sensitivity::None
@@ -241,7 +244,11 @@ fn deed(operation: Operation) -> Option<Deed> {
 }
 
 /// The files that are meant: one, those that a glob finds, or all below a folder.
-pub(super) fn named(touch: &Touch, budget: &mut usize) -> Vec<PathBuf> {
+pub(super) fn named(touch: &Touch, view: Option<&Root>, budget: &mut usize) -> Vec<PathBuf> {
+    let names_in = |folder: &Path, budget: &mut usize| {
+        let unseen = view.is_some_and(|view| view.reach(folder) == Reach::None);
+        if unseen { Vec::new() } else { names_in(folder, budget) }
+    };
     let mut found = vec![touch.path.clone()];
     for pattern in &touch.glob {
         let mut next = Vec::new();

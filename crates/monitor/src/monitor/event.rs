@@ -8,8 +8,9 @@ use wardkeep_guard::verdict::Verdict;
 use wardkeep_policy::audit::Source;
 
 use super::begin::PROXIES;
-use super::ops::answer;
+use super::ops::{Seen, answer};
 use super::{AnswerBody, AskError, Hook, Monitor, Question, Surroundings, Who, WhoBody, held};
+use crate::daemon::Root;
 use crate::policy::Kept;
 
 /// The operation that an [`EventBody`] is asked with.
@@ -82,11 +83,27 @@ impl Monitor {
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn event_of(&self, body: &EventBody, whose: Surroundings) -> Result<EventAnswer, AskError> {
+        self.event_seen(body, whose, &Seen::All)
+    }
+
+    /// As [`Monitor::event_of`], for someone who sees the files in their own way.
+    pub(super) fn event_seen(
+        &self,
+        body: &EventBody,
+        whose: Surroundings,
+        seen: &Seen,
+    ) -> Result<EventAnswer, AskError> {
         if body.parts.is_empty() || body.parts.len() > PARTS {
             let message = format!("an event has 1 to {PARTS} parts, not {}", body.parts.len());
             return Err(AskError::Malformed(message));
         }
-        let workspace = self.workspace_of(&body.who.session, &body.who.workspace)?;
+        // That an event could not be read is told from anywhere.
+        let unread = body.parts.iter().all(|part| matches!(part.what, Hook::Unread { .. }));
+        let view = if unread { None } else { seen.view()? };
+        let workspace = match view {
+            Some(view) => self.workspace_seen(&body.who.session, &body.who.workspace, view)?,
+            None => self.workspace_of(&body.who.session, &body.who.workspace)?,
+        };
         let who = WhoBody { workspace, ..body.who.clone() };
         let mut said =
             EventAnswer { answers: Vec::new(), stopped: None, messages: Vec::new(), block: None };
@@ -97,7 +114,8 @@ impl Monitor {
             (!starts && self.begun(&who.session)?.is_none()).then(|| held(&self.beginning));
         if beginning.is_some() && self.begun(&who.session)?.is_none() {
             let begins = Hook::SessionStart { channel: "first-event".to_owned(), parent: None };
-            self.part(&who, &Part { principal: None, what: begins }, whose, None, &mut said)?;
+            let part = Part { principal: None, what: begins };
+            self.part(&who, &part, (whose, view), None, &mut said)?;
             said.answers.clear();
         }
         drop(beginning);
@@ -107,13 +125,13 @@ impl Monitor {
         for part in &body.parts {
             let call = said.answers.first().filter(|_| matches!(first, Hook::ToolCall { .. }));
             let call = call.and_then(|call| RecordId::from_hex(&call.record));
-            self.part(&who, part, whose, call, &mut said)?;
+            self.part(&who, part, (whose, view), call, &mut said)?;
             let denied = said.answers.last().is_some_and(|one| one.verdict == "deny");
             if denied {
                 break;
             }
         }
-        self.keep_for_undo(&who, &body.parts, &said.answers)?;
+        self.keep_for_undo(&who, &body.parts, &said.answers, view)?;
         // The call of a tool is a question, and its parts are what happens.
         let parts = body.parts.iter().zip(&said.answers).map(|(part, one)| {
             let deed = !matches!(part.what, Hook::ToolCall { .. });
@@ -145,7 +163,7 @@ impl Monitor {
         &self,
         who: &WhoBody,
         part: &Part,
-        whose: Surroundings,
+        (whose, view): (Surroundings, Option<&Root>),
         call: Option<RecordId>,
         said: &mut EventAnswer,
     ) -> Result<(), AskError> {
@@ -155,7 +173,7 @@ impl Monitor {
         }
         if let Hook::SessionStart { channel, parent } = &part.what {
             let principal = who.principal()?;
-            let acting = Who::new(&who.agent, &who.session, &who.workspace, principal);
+            let acting = Who::new(&who.agent, &who.session, &who.workspace, principal).seeing(view);
             let source = match channel.as_str() {
                 "heartbeat" => Source::Heartbeat,
                 _ => Source::SessionStart,
@@ -168,7 +186,7 @@ impl Monitor {
             return Ok(());
         }
         let question = Question { who, what: part.what.clone() };
-        let answered = self.ask_for(&question, call)?;
+        let answered = self.ask_for(&question, call, view)?;
         self.tell_of_writes(&question, &answered)?;
         said.messages.extend(answered.messages.iter().cloned());
         said.answers.push(answered);

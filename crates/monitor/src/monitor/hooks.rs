@@ -19,6 +19,7 @@ use super::past::{Held, Past, Replaces};
 use super::pipeline::{Crossing, Shown, Taker};
 use super::subjects::{Deed, Ground, Subject};
 use super::{Monitor, Outcome, Result, Who, held};
+use crate::daemon::Reach;
 use crate::journal::JournalError;
 use crate::provenance::place_of;
 use crate::resolve::{protect_lists, protected_set};
@@ -595,7 +596,8 @@ impl Monitor {
         let lists = protect_lists(self.store.path(), home);
         let look = |workspace: &Path, path: &Path| -> Result<Subject> {
             let set = protected_set(workspace, self.store.path(), &lists)?;
-            let ground = Ground { workspace, home, set: &set, sensitive: &settings.sensitive };
+            let sensitive = &settings.sensitive;
+            let ground = Ground { workspace, home, set: &set, sensitive, view: who.view };
             Ok(ground.subject(path, deed))
         };
         let mut subject = look(who.workspace, path)?;
@@ -607,7 +609,9 @@ impl Monitor {
         let others: Vec<&PathBuf> =
             worked.iter().chain(&settings.workspaces).filter(inside).collect();
         for other in others {
-            if other == who.workspace {
+            // Of one that the caller does not see, nothing is told.
+            let unseen = who.view.is_some_and(|view| view.reach(other) == Reach::None);
+            if other == who.workspace || unseen {
                 continue;
             }
             // One that is gone has no files.

@@ -15,7 +15,7 @@ use super::commands::{Command, named};
 use super::content::shortened;
 use super::event::Part;
 use super::{AnswerBody, AskError, Hook, Monitor, Result, Who, WhoBody};
-use crate::resolve::{Resolver, protect_lists, protected_names, resolve_for_command};
+use crate::resolve::{Resolver, protect_lists, protected_names, resolve_seen};
 use crate::snapshot::{
     Blobs, Hurry, Limits, Manifest, RelativePath, Root, Scope, Seen, SnapshotError, Snapshots,
 };
@@ -40,13 +40,15 @@ impl Monitor {
         body: &WhoBody,
         parts: &[Part],
         answers: &[AnswerBody],
+        view: Option<&crate::daemon::Root>,
     ) -> std::result::Result<(), AskError> {
         let goes_on = |answer: &AnswerBody| answer.verdict == Verdict::Allow.as_str();
         let stops = [Verdict::Deny.as_str(), Verdict::Ask.as_str()];
         if answers.iter().any(|answer| stops.contains(&answer.verdict.as_str())) {
             return Ok(());
         }
-        let who = Who::new(&body.agent, &body.session, &body.workspace, Principal::Sys);
+        let who =
+            Who::new(&body.agent, &body.session, &body.workspace, Principal::Sys).seeing(view);
         let mut changed = BTreeSet::new();
         let mut tool = "file";
         for (part, _) in parts.iter().zip(answers).filter(|(_, answer)| goes_on(answer)) {
@@ -65,6 +67,8 @@ impl Monitor {
                 _ => {}
             }
         }
+        // What the agent does not see it does not change.
+        changed.retain(|path| view.is_none_or(|view| view.agrees(path)));
         if changed.is_empty() {
             return Ok(());
         }
@@ -162,9 +166,11 @@ impl Monitor {
         let home = self.config.home.as_deref();
         let lists = protect_lists(self.store.path(), home);
         let set = protected_names(who.workspace, self.store.path(), &lists)?;
-        let directory = Resolver::new(command.directory)?;
+        let directory = Resolver::from(command.directory, who.view)?;
         let around = Surroundings { directory: directory.base(), home };
-        let judged = judge_command(&read, &around, &mut resolve_for_command, &set);
+        let mut resolve =
+            |base: &Path, path: &str, follow| resolve_seen(base, path, follow, who.view);
+        let judged = judge_command(&read, &around, &mut resolve, &set);
         let mut found = Vec::new();
         let mut budget = NAMES;
         for touch in &judged.touched {
@@ -172,7 +178,7 @@ impl Monitor {
                 Operation::Write
                 | Operation::Delete
                 | Operation::RenameAway
-                | Operation::Replace => named(touch, &mut budget),
+                | Operation::Replace => named(touch, who.view, &mut budget),
                 _ => continue,
             } {
                 let follows = touch.operation == Operation::Write;

@@ -14,7 +14,7 @@ use super::egress::{EGRESS, EGRESS_SEVERAL, EgressBody, EgressSeveral};
 use super::event::{EVENT, EventBody};
 use super::model::{MODEL, ModelBody};
 use super::{Monitor, MonitorError, Outcome, Sent, Surroundings, Who};
-use crate::daemon::{Handler, Peer, Request, Response, Role};
+use crate::daemon::{Handler, Peer, Request, Response, Role, Root, Sight};
 use crate::skills;
 use crate::wire::Code;
 
@@ -238,6 +238,11 @@ pub enum AskError {
     /// It says something that cannot be.
     #[error("the question cannot be read: {0}")]
     Malformed(String),
+    /// The one who asks does not see the folder that it says it is in, or does not let itself be looked at.
+    #[error(
+        "whoever asks does not see the workspace that is named as it is seen outside: start the agent in its workspace"
+    )]
+    Unseen,
     /// The monitor has no answer.
     #[error(transparent)]
     Monitor(#[from] MonitorError),
@@ -264,7 +269,18 @@ impl Monitor {
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn ask(&self, question: &Question) -> Result<AnswerBody, AskError> {
-        self.ask_for(question, None)
+        self.ask_for(question, None, None)
+    }
+
+    /// As [`Monitor::ask`], for someone who sees the files in their own way.
+    fn ask_seen(&self, question: &Question, seen: &Seen) -> Result<AnswerBody, AskError> {
+        if matches!(question.what, Hook::Unread { .. }) {
+            return self.ask(question);
+        }
+        let Some(view) = seen.view()? else { return self.ask(question) };
+        let workspace = view.real(&question.who.workspace).ok_or(AskError::Unseen)?;
+        let who = WhoBody { workspace, ..question.who.clone() };
+        self.ask_for(&Question { who, what: question.what.clone() }, None, Some(view))
     }
 
     /// As [`Monitor::ask`], as a part of a call of a tool.
@@ -272,6 +288,7 @@ impl Monitor {
         &self,
         question: &Question,
         call: Option<RecordId>,
+        view: Option<&Root>,
     ) -> Result<AnswerBody, AskError> {
         let body = &question.who;
         let malformed = |error: &dyn std::fmt::Display| AskError::Malformed(error.to_string());
@@ -282,7 +299,8 @@ impl Monitor {
         let parents = body.parents.iter().map(id).collect::<Result<Vec<_>, _>>()?;
         let who = Who::new(&body.agent, &body.session, &body.workspace, principal)
             .tainted(Taint::from_names(body.taint.iter().map(String::as_str)))
-            .after(&parents);
+            .after(&parents)
+            .seeing(view);
         let outcome = match &question.what {
             Hook::SystemPrompt { prompt } => {
                 let (record, tokens) = self.on_system_prompt_available(&who, prompt, None)?;
@@ -333,7 +351,7 @@ impl Monitor {
             }
             Hook::SkillInstall { name, text, folder: Some(folder) } => {
                 let policy = PolicyStore::new(self.store.path(), self.config.owner);
-                let (found, told) = skills::looked_into(&policy, folder, self.store.now());
+                let (found, told) = skills::looked_into(&policy, folder, view, self.store.now());
                 self.on_skill_install(&who, name, Some(found), &format!("{text}\n{told}"))?
             }
             Hook::ProxyTrust { trusted, gateway } => {
@@ -351,11 +369,12 @@ pub const ASK: &str = "hook.ask";
 impl Handler for Monitor {
     fn handle(&self, peer: &Peer, request: Request) -> Response {
         let whose = u32::try_from(peer.pid).map_or(Surroundings::Unseen, Surroundings::Of);
+        let seen = || Seen::by(peer);
         match request.op.as_str() {
-            ASK => answered(&request, |question: &Question| self.ask(question)),
+            ASK => answered(&request, |question: &Question| self.ask_seen(question, &seen())),
             EVENT => answered(&request, |event: &EventBody| match peer.role {
                 Role::Owner => self.event_of(event, whose),
-                Role::Agent => self.event_of(&event.clone().of_agent(), whose),
+                Role::Agent => self.event_seen(&event.clone().of_agent(), whose, &seen()),
             }),
             EGRESS => answered(&request, |asked: &EgressBody| self.egress(asked)),
             EGRESS_SEVERAL => {
@@ -363,6 +382,41 @@ impl Handler for Monitor {
             }
             MODEL => answered(&request, |asked: &ModelBody| self.model(asked, whose)),
             _ => Response::unknown(&request),
+        }
+    }
+}
+
+/// What of the files whoever asks may be told of.
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// All.
+    All,
+    /// What is below this root as well.
+    Below(Root),
+    /// None.
+    Nothing,
+}
+
+impl Seen {
+    fn by(peer: &Peer) -> Self {
+        if peer.role == Role::Owner {
+            return Self::All;
+        }
+        match peer.view.sight() {
+            Sight::Same | Sight::Held => Self::All,
+            Sight::Other(root) => Self::Below(root),
+            // An agent of another user, whom only root could look at: that user stands between them.
+            Sight::Unknown if peer.uid != rustix::process::geteuid().as_raw() => Self::All,
+            Sight::Unknown => Self::Nothing,
+        }
+    }
+
+    /// The root that counts, where it is not the one here.
+    pub(super) fn view(&self) -> Result<Option<&Root>, AskError> {
+        match self {
+            Self::All => Ok(None),
+            Self::Below(root) => Ok(Some(root)),
+            Self::Nothing => Err(AskError::Unseen),
         }
     }
 }
@@ -378,6 +432,7 @@ fn answered<Q: DeserializeOwned, A: Serialize>(
     match ask(&question) {
         Ok(answer) => Response::of(&answer),
         Err(error @ AskError::Malformed(_)) => Response::refuse(Code::Malformed, error.to_string()),
+        Err(error @ AskError::Unseen) => Response::refuse(Code::Refused, error.to_string()),
         Err(error) => Response::refuse(Code::Failed, error.to_string()),
     }
 }

@@ -11,6 +11,7 @@ use wardkeep_policy::protect::{
     Class, Denial, Identity, Judgement, Operation, PathFacts, ProtectedSet, Readings, Redirect,
 };
 
+use crate::daemon::Root;
 use crate::resolve::Resolver;
 
 /// A file that something is to be done to.
@@ -55,6 +56,8 @@ pub(super) struct Ground<'a> {
     pub(super) home: Option<&'a Path>,
     pub(super) set: &'a ProtectedSet,
     pub(super) sensitive: &'a SensitiveFiles,
+    /// What whoever asks sees, where that is something else.
+    pub(super) view: Option<&'a Root>,
 }
 
 /// What is done to a path, in the words of the protected set.
@@ -93,6 +96,7 @@ impl Ground<'_> {
     pub(super) fn subject(&self, path: &Path, deed: Deed) -> Subject {
         let operation = deed.operation();
         let readings = Resolver::new(self.workspace).and_then(|resolver| {
+            let resolver = resolver.seen_by(self.view);
             if operation.follows_link() { resolver.target(path) } else { resolver.entry(path) }
         });
         match readings {

@@ -8,6 +8,7 @@ use wardkeep_guard::alert::{Category, Severity};
 use wardkeep_guard::taint::Taint;
 use wardkeep_guard::verdict::Verdict;
 
+use crate::daemon::Root;
 use crate::index::IndexError;
 use crate::resolve::ResolveError;
 use crate::store::StoreError;
@@ -28,6 +29,9 @@ pub struct Who<'a> {
     /// Records that this follows from more closely than from the session as a whole. They add
     /// edges and take none away.
     pub parents: &'a [RecordId],
+    /// What the caller sees of the files, where that is not what is seen here: of the rest only names
+    /// count.
+    pub view: Option<&'a Root>,
 }
 
 impl<'a> Who<'a> {
@@ -39,7 +43,7 @@ impl<'a> Who<'a> {
         workspace: &'a Path,
         principal: Principal,
     ) -> Self {
-        Self { agent, session, workspace, principal, taint: Taint::NONE, parents: &[] }
+        Self { agent, session, workspace, principal, taint: Taint::NONE, parents: &[], view: None }
     }
 
     /// On behalf of someone else.
@@ -52,6 +56,12 @@ impl<'a> Who<'a> {
     #[must_use]
     pub fn tainted(self, taint: Taint) -> Self {
         Self { taint: self.taint | taint, ..self }
+    }
+
+    /// Where the caller sees other files.
+    #[must_use]
+    pub fn seeing(self, view: Option<&'a Root>) -> Self {
+        Self { view, ..self }
     }
 
     /// With closer parents.

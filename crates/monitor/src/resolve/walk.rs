@@ -14,6 +14,7 @@ use wardkeep_policy::protect::{FileKind, Identity, PathFacts, fold_name};
 
 use super::special::{Process, Special};
 use super::{MAX_COMPONENTS, MAX_LINKS, MAX_PATH, ResolveError};
+use crate::daemon::Root;
 
 /// Where the walk has come to.
 pub(super) struct Walk {
@@ -33,6 +34,9 @@ pub(super) struct Walk {
     components: usize,
     through_link: bool,
     process: Process,
+    /// The directories of these names as someone else sees them, the root first, this one last, and whether
+    /// each is the same one; empty where that does not count.
+    seen: Vec<(OwnedFd, bool)>,
 }
 
 /// What lies behind the directories.
@@ -59,7 +63,21 @@ impl Walk {
             components: 0,
             through_link: false,
             process: Process::default(),
+            seen: Vec::new(),
         })
+    }
+
+    /// Only what someone else sees as well is walked into; the rest are names.
+    pub(super) fn seen_by(mut self, view: Option<&Root>) -> Result<Self, ResolveError> {
+        if let Some(view) = view {
+            let folder = view
+                .open(Path::new("/"), walking())
+                .map_err(|error| self.failed(OsStr::new("/"), error))?;
+            let same =
+                fstat(&folder).is_ok_and(|stat| Some(&identity(&stat)) == self.identities.last());
+            self.seen = vec![(folder, same)];
+        }
+        Ok(self)
     }
 
     /// Walks a path; a link at its end is followed or not.
@@ -119,6 +137,7 @@ impl Walk {
         let (directory, identity) = root()?;
         self.directory = directory;
         self.names.clear();
+        self.seen.truncate(1);
         self.identities = vec![identity];
         self.rest = Rest::None;
         self.process.leave();
@@ -151,6 +170,7 @@ impl Walk {
             return Err(ResolveError::Changed { path: self.path_of(&name) });
         }
         self.directory = above.0;
+        self.seen.truncate(self.names.len() + 1);
         self.process.depth(self.names.len());
         Ok(())
     }
@@ -205,8 +225,17 @@ impl Walk {
                 self.rest = Rest::Missing(vec![name]);
                 return Ok(());
             }
+            // Why not is nothing for someone who does not see it either.
+            Err(_) if !self.sees(&name, None) => {
+                self.rest = Rest::Missing(vec![name]);
+                return Ok(());
+            }
             Err(error) => return Err(self.failed(&name, error)),
         };
+        if !self.sees(&name, Some(&stat)) {
+            self.rest = Rest::Missing(vec![name]);
+            return Ok(());
+        }
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink if follow => self.follow(name),
             FileType::Directory => {
@@ -215,6 +244,7 @@ impl Walk {
                 if identity(&opened) != identity(&stat) {
                     return Err(ResolveError::Changed { path: self.path_of(&name) });
                 }
+                self.follow_there(&name, &opened)?;
                 self.enter(name, directory, &opened);
                 Ok(())
             }
@@ -228,6 +258,48 @@ impl Walk {
                 Ok(())
             }
         }
+    }
+
+    /// Whether someone else sees at a name what is here, where that counts: the same file, or a directory
+    /// as well, in which there may be the same files, or a link that says the same.
+    fn sees(&self, name: &OsStr, here: Option<&Stat>) -> bool {
+        if self.is_kernels(name) {
+            return true;
+        }
+        let Some((folder, _)) = self.seen.get(self.names.len()) else { return false };
+        let Ok(there) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+        let Some(here) = here else { return true };
+        let kind = FileType::from_raw_mode(here.st_mode);
+        if identity(&there) == identity(here) {
+            return true;
+        }
+        let says = |at: &OwnedFd| readlinkat(at, name, Vec::new()).ok();
+        kind == FileType::from_raw_mode(there.st_mode)
+            && match kind {
+                FileType::Directory => true,
+                FileType::Symlink => says(folder) == says(&self.directory),
+                _ => false,
+            }
+    }
+
+    /// What the kernel makes for each process is read as the agent's already.
+    fn is_kernels(&self, name: &OsStr) -> bool {
+        let first = self.names.first().map_or(name, |first| first);
+        self.seen.is_empty() || first == "proc" || first == "dev"
+    }
+
+    /// Goes into a directory there, too.
+    fn follow_there(&mut self, name: &OsStr, stat: &Stat) -> Result<(), ResolveError> {
+        if self.is_kernels(name) {
+            return Ok(());
+        }
+        let opened = match self.seen.get(self.names.len()) {
+            Some((folder, _)) => open_directory(folder, name),
+            None => Err(Errno::NOENT),
+        };
+        let (folder, there) = opened.map_err(|error| self.failed(name, error))?;
+        self.seen.push((folder, identity(&there) == identity(stat)));
+        Ok(())
     }
 
     fn enter(&mut self, name: OsString, directory: OwnedFd, stat: &Stat) {
@@ -290,6 +362,11 @@ impl Walk {
         path.extend(&self.names);
         let mut ancestors = self.identities;
         let (kind, identity, links, missing) = match self.rest {
+            // Another directory of this name: what is in this one is nobody's business there.
+            Rest::None if self.seen.get(self.names.len()).is_some_and(|(_, same)| !same) => {
+                ancestors.pop();
+                (FileKind::Missing, None, 0, 1)
+            }
             Rest::None => (FileKind::Directory, ancestors.pop(), 1, 0),
             Rest::File(name, kind, identity, links) => {
                 path.push(name);

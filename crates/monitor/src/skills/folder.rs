@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, readl
 use wardkeep_guard::skill::{Content, Entry, Limits, Tree};
 
 // Without waiting: a pipe that was put in place of a file would never open.
-const SAFE: OFlags = OFlags::RDONLY
+pub(super) const SAFE: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -34,6 +34,20 @@ pub fn read(root: &Path, limits: &Limits) -> Tree {
             reader.file(opened, &name.unwrap_or_default());
         }
         Err(_) => reader.tree.gap("", "it cannot be opened"),
+    }
+    let mut tree = reader.tree;
+    tree.entries.sort_by(|one, two| one.path.cmp(&two.path));
+    tree
+}
+
+/// The same of what was opened, with [`SAFE`], by someone else.
+pub(super) fn read_opened(opened: OwnedFd, name: &str, limits: &Limits) -> Tree {
+    let mut reader = Reader { limits, tree: Tree::default(), left: limits.bytes };
+    match fstat(&opened) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+            reader.folder(opened, "", 0);
+        }
+        _ => reader.file(Ok(opened), name),
     }
     let mut tree = reader.tree;
     tree.entries.sort_by(|one, two| one.path.cmp(&two.path));
