@@ -278,7 +278,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if !dry_run {
         spec.make_kept();
     }
-    let kept = Kept::new(&mut spec)?;
+    let kept = Kept::new(&mut spec, &state, !dry_run)?;
     let listings = shared::Kept::recall(context, &state, &mut spec);
     if !dry_run {
         spec.lock = Some(shared::lock(&state, &workspace)?);

@@ -391,6 +391,48 @@ fn what_an_agent_keeps_is_made_when_it_runs_and_not_before() {
     assert!(made() && !ran.stdout.contains("key"), "{ran:?}");
 }
 
+/// The copies of private files that lie in the state directory.
+fn copies(scene: &Scene) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = fs::read_dir(scene.at("state/copies")) else { return Vec::new() };
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_copy_for_long() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    let Some(scene) = Scene::new() else { return };
+    fs::create_dir(scene.at("tmp")).unwrap();
+    put(&scene.at("home/.claude.json"), r#"{"oauthAccount":"CANARY"}"#);
+    let line = ["run", "--no-daemon", "--net", "none", "--profile", "claude-code", "--"];
+    let start = |program: &[&str]| {
+        let mut command = command(BINARY, &scene.at("work"));
+        command.env("HOME", scene.at("home")).env("TMPDIR", scene.at("tmp"));
+        command.arg("--state-dir").arg(scene.at("state")).args(line).args(program);
+        command.stdout(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let mut child = start(&["sh", "-c", "cat ~/.claude.json; echo; exec sleep 600"]);
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    output.read_line(&mut first).unwrap();
+    assert!(first.contains("CANARY"), "{first}");
+    let living = copies(&scene);
+    assert_eq!(living.len(), 1, "{living:?}");
+    // Another run leaves it to the one that lives.
+    assert!(start(&["true"]).wait().unwrap().success());
+    assert_eq!(copies(&scene), living);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nobody inside is left when this ends.
+    output.read_to_string(&mut first).unwrap();
+    // What someone put there is not followed.
+    let link = scene.at("state/copies/copy-00000000000a");
+    std::os::unix::fs::symlink(scene.at("home/.ssh/id"), &link).unwrap();
+    assert!(start(&["true"]).wait().unwrap().success());
+    assert_eq!(copies(&scene), [link]);
+    assert!(scene.at("home/.ssh/id").exists());
+    assert_eq!(fs::read_dir(scene.at("tmp")).unwrap().count(), 0);
+}
+
 #[test]
 fn many_denials_hide_no_other() {
     let Some(scene) = Scene::new() else { return };

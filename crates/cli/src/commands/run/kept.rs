@@ -1,9 +1,15 @@
 //! Files that a program gets a copy of, since they steer it as well as serve it: what of a copy is kept.
 
-use std::fs;
-use std::io::{Read as _, Write as _};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat,
+};
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 use wardkeep_sandbox::Spec;
@@ -30,23 +36,34 @@ const KEPT: &[&str] = &[
 const PROJECTS: &str = "projects";
 const LAST: &str = "last";
 
-/// The copies of a run; they go with this.
+/// Where copies lie in the state directory, which nobody inside sees.
+const FOLDER: &str = "copies";
+/// What their names begin with; twelve digits follow.
+const NAME: &str = "copy-";
+
+/// The copies of a run; they go with this, and those of runs that were killed go with the next run.
 pub(super) struct Kept {
-    files: Vec<(PathBuf, NamedTempFile)>,
+    files: Vec<(PathBuf, Copied)>,
 }
 
 impl Kept {
-    /// Makes a copy of each file, and has it stand for the file.
-    pub(super) fn new(spec: &mut Spec) -> Result<Self, CliError> {
+    /// Makes a copy of each file, and has it stand for the file. What only is to be shown needs no copy of
+    /// anything.
+    pub(super) fn new(spec: &mut Spec, state: &Path, starts: bool) -> Result<Self, CliError> {
+        let folder = state.join(FOLDER);
         let mut files = Vec::new();
+        if starts {
+            reap(&folder);
+        }
         for (path, stand_in) in &mut spec.private {
+            if !starts {
+                continue;
+            }
             let failed = |error: std::io::Error| CliError::io("copy", path, &error);
             let bytes = read(path).map_err(failed)?.unwrap_or_else(|| b"{}\n".to_vec());
-            let mut file =
-                tempfile::Builder::new().prefix("wardkeep-copy-").tempfile().map_err(failed)?;
-            file.write_all(&bytes).and_then(|()| file.flush()).map_err(failed)?;
-            file.path().clone_into(stand_in);
-            files.push((path.clone(), file));
+            let copied = Copied::new(&folder, &bytes).map_err(failed)?;
+            copied.path.clone_into(stand_in);
+            files.push((path.clone(), copied));
         }
         Ok(Self { files })
     }
@@ -54,7 +71,7 @@ impl Kept {
     /// Keeps what does no harm, and tells what was not kept.
     pub(super) fn finish(self, context: &mut Context) {
         for (path, file) in &self.files {
-            match keep(path, file.path()) {
+            match keep(path, &file.path) {
                 Ok(left) if left.is_empty() => {}
                 Ok(left) => context.ui.note(&format!(
                     "of what it wrote to `{}` this was not kept: {}",
@@ -67,6 +84,79 @@ impl Kept {
             }
         }
     }
+}
+
+/// A copy. Its lock tells that the run lives: the system takes it away with the process.
+struct Copied {
+    path: PathBuf,
+    folder: OwnedFd,
+    name: OsString,
+    file: File,
+}
+
+impl Copied {
+    fn new(folder: &Path, bytes: &[u8]) -> std::io::Result<Self> {
+        super::shared::make(folder)?;
+        let held = open_folder(folder)?;
+        // Nobody takes one away that has no lock yet.
+        flock(&held, FlockOperation::LockExclusive)?;
+        let mut random = [0; 6];
+        getrandom::fill(&mut random).map_err(std::io::Error::other)?;
+        let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = OsString::from(format!("{NAME}{digits}"));
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&held, &*name, flags, Mode::RUSR | Mode::WUSR)?;
+        let mut copied =
+            Self { path: folder.join(&name), folder: held, name, file: File::from(file) };
+        flock(&copied.file, FlockOperation::NonBlockingLockExclusive)?;
+        flock(&copied.folder, FlockOperation::Unlock)?;
+        copied.file.write_all(bytes)?;
+        copied.file.rewind()?;
+        Ok(copied)
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        let _ = unlinkat(&self.folder, &*self.name, AtFlags::empty());
+    }
+}
+
+fn open_folder(folder: &Path) -> std::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(folder, flags, Mode::empty())?)
+}
+
+/// Removes the copies of runs that live no more. One that cannot be removed is tried again by the next run.
+fn reap(folder: &Path) {
+    let Ok(held) = open_folder(folder) else { return };
+    if flock(&held, FlockOperation::LockExclusive).is_err() {
+        return;
+    }
+    let Ok(entries) = Dir::read_from(&held) else { return };
+    for entry in entries.flatten() {
+        let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+        let is_ours = name.to_str().and_then(|name| name.strip_prefix(NAME)).is_some_and(|rest| {
+            rest.len() == 12 && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
+        if is_ours {
+            reap_one(&held, &name);
+        }
+    }
+}
+
+fn reap_one(folder: &OwnedFd, name: &OsString) -> Option<()> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(folder, &**name, flags, Mode::empty()).ok()?;
+    let stat = fstat(&file).ok()?;
+    let named = statat(folder, &**name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let same = (named.st_dev, named.st_ino) == (stat.st_dev, stat.st_ino);
+    if !same || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    unlinkat(folder, &**name, AtFlags::empty()).ok()
 }
 
 /// The keys whose change was not kept.

@@ -37,7 +37,7 @@ pub(super) fn lock(state: &Path, workspace: &Path) -> Result<Arc<File>, CliError
     Ok(Arc::new(file.into()))
 }
 
-fn make(folder: &Path) -> std::io::Result<()> {
+pub(super) fn make(folder: &Path) -> std::io::Result<()> {
     match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
