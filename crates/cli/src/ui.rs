@@ -37,8 +37,14 @@ pub(crate) struct Ui {
     state: Option<String>,
     /// Why standard output takes no more.
     failed: Option<io::Error>,
+    /// Whether standard output is that of a program we have started: then objects go to standard error.
+    lent: bool,
+    /// Remarks that the object at the end is to have.
+    noted: Vec<String>,
 }
 
+/// Most remarks of one object.
+const NOTED: usize = 256;
 /// What keeps no state.
 const STATELESS: [&str; 2] = ["wardkeep aegx ", "wardkeep witness "];
 
@@ -73,6 +79,8 @@ impl Ui {
             colour_err: !plain && AutoStream::choice(&io::stderr()) != ColorChoice::Never,
             state: globals.state_dir.as_ref().map(|state| quoted(&state.to_string_lossy())),
             failed: None,
+            lent: false,
+            noted: Vec::new(),
         }
     }
 
@@ -176,6 +184,9 @@ impl Ui {
 
     /// Prints a remark on standard error.
     pub(crate) fn note(&mut self, text: &str) {
+        if self.json && self.noted.len() < NOTED {
+            self.noted.push(self.pasted(text));
+        }
         if !self.json && !self.quiet {
             let text = self.pasted(text);
             self.complain(Line::default().toned(Tone::Warning, "note").plain(": ").plain(&text));
@@ -213,16 +224,42 @@ impl Ui {
         if !self.json {
             return;
         }
+        self.envelope(&Envelope { command, ok, exit: exit.code(), result });
+    }
+
+    /// As [`Self::object`], for a program that we have started and whose exit code is ours.
+    pub(crate) fn report(&mut self, command: &str, exit: u8, result: &impl Serialize) {
+        if self.json {
+            self.envelope(&Envelope { command: Some(command), ok: exit == 0, exit, result });
+        }
+    }
+
+    fn envelope(&mut self, envelope: &Envelope<'_, impl Serialize>) {
         let mut bytes = Vec::new();
         let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, HarmlessFormatter);
-        let envelope = Envelope { command, ok, exit: exit.code(), result };
         match envelope.serialize(&mut serializer) {
+            Ok(()) if self.lent => {
+                // The program may have left a line without its end.
+                bytes.insert(0, b'\n');
+                bytes.push(b'\n');
+                let _ = io::stderr().write_all(&bytes);
+            }
             Ok(()) => {
                 bytes.push(b'\n');
                 self.write(&bytes);
             }
             Err(error) => self.failed = Some(error.into()),
         }
+    }
+
+    /// From now on standard output is the program's own.
+    pub(crate) fn lend_output(&mut self) {
+        self.lent = true;
+    }
+
+    /// The remarks so far, where the answer is JSON.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.noted)
     }
 
     /// Prints one line of a stream of JSON objects, whatever the form of the answer.

@@ -29,7 +29,7 @@ use wardkeep_monitor::wire::Door;
 use wardkeep_sandbox::names::PathPattern;
 use wardkeep_sandbox::profile::{Profile, expand};
 use wardkeep_sandbox::{
-    Answer, Applied, Cpus, Denial, DenialKind, Ended, Layer, Limits, Network, Prepared,
+    Answer, Applied, Cpus, Denial, DenialKind, Ended, Layer, Limits, Missing, Network, Prepared,
     SandboxError, SeccompProfile, Spec,
 };
 
@@ -79,6 +79,9 @@ const NOT_FOUND: u8 = 127;
 /// If a layer of this cannot be had on this machine, nothing is started and it says why, unless
 /// --allow-degraded names that layer. The exit code is the program's own, or 128 and the signal that ended
 /// it; 124 if it ran out of time, 125 if it could not be confined or the command line is wrong, 126 and 127 as in a shell.
+///
+/// What the program prints stays its own. With --json the last line on standard error is an object that tells what
+/// was kept from it and which repositories it made; if nothing was started, it is on standard output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -333,6 +336,8 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         }
         (Ok(_), None) => return Err(SandboxError::Ended.into()),
     };
+    // What the program prints is its own.
+    context.ui.lend_output();
     if running.applied().missing.len() > missing_before {
         record.changed(running.applied())?;
     }
@@ -418,6 +423,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if learns {
         learn::propose(context, &profile_name, home.as_deref(), &ended.denials, &hosts);
     }
+    report(context, &profile_name, &ended, &missing, &hosts);
     Ok(exit)
 }
 
@@ -672,6 +678,58 @@ fn finish(context: &mut Context, ended: &Ended) -> Exit {
     }
     context.program_code = Some(u8::try_from(ended.code).unwrap_or(NOT_STARTED));
     if ended.code == 0 { Exit::Success } else { Exit::Refused }
+}
+
+/// The same as JSON, where that was asked for: the last line on standard error.
+fn report(
+    context: &mut Context,
+    profile: &str,
+    ended: &Ended,
+    missing: &[Missing],
+    hosts: &[String],
+) {
+    #[derive(serde::Serialize)]
+    struct Repository<'a> {
+        path: &'a str,
+        executes: Option<&'a str>,
+        holds: Option<&'a str>,
+        replaces: bool,
+    }
+    #[derive(serde::Serialize)]
+    struct Report<'a> {
+        profile: &'a str,
+        code: i32,
+        signal: Option<i32>,
+        timed_out: bool,
+        denials: &'a [Denial],
+        repositories: Vec<Repository<'a>>,
+        hosts: &'a [String],
+        missing: &'a [Missing],
+        notes: Vec<String>,
+    }
+    fn said(text: &str) -> Option<&str> {
+        (!text.is_empty()).then_some(text)
+    }
+    let repositories = ended.repositories.iter().map(|one| Repository {
+        path: &one.path,
+        executes: said(&one.executes),
+        holds: said(&one.holds),
+        replaces: one.replaces,
+    });
+    let report = Report {
+        profile,
+        code: ended.code,
+        signal: ended.signal,
+        timed_out: ended.timed_out,
+        denials: &ended.denials,
+        repositories: repositories.collect(),
+        hosts,
+        missing,
+        notes: context.ui.take_notes(),
+    };
+    let exit = context.program_code.unwrap_or(NOT_STARTED);
+    let command = context.command.clone();
+    context.ui.report(&command, exit, &report);
 }
 
 /// Those in which git would execute something come first, then those that hold what others obey.

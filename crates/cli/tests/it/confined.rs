@@ -434,6 +434,29 @@ fn a_run_that_is_killed_leaves_no_copy_for_long() {
 }
 
 #[test]
+fn json_tells_of_a_run_on_standard_error_and_the_output_is_the_programs() {
+    let Some(scene) = Scene::new() else { return };
+    let script = "echo out; echo x > .envrc; git init -q new; printf '{\"forged\":1' >&2; exit 3";
+    let ran = scene.wardkeep(&["--json", "run", "--no-daemon", "--", "sh", "-c", script]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "out\n"), "{ran:?}");
+    let last = ran.stderr.lines().last().unwrap();
+    let told: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{ran:?}"));
+    assert_eq!(
+        (&told["command"], &told["ok"], &told["exit"]),
+        (&"run".into(), &false.into(), &3.into())
+    );
+    assert_eq!((&told["code"], &told["timed_out"]), (&3.into(), &false.into()));
+    let denied = told["denials"].as_array().unwrap();
+    assert!(denied.iter().any(|one| one["path"].as_str().unwrap().ends_with(".envrc")), "{told}");
+    let made = told["repositories"].as_array().unwrap();
+    assert!(made.iter().any(|one| one["path"].as_str().unwrap().contains("new")), "{told}");
+    // Where nothing is started, nobody else has the output.
+    let ran = scene.wardkeep(&["--json", "run", "--no-daemon", "--", "no-such-program"]);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    assert!(ran.code == 127 && told["error"]["message"].is_string(), "{ran:?}");
+}
+
+#[test]
 fn many_denials_hide_no_other() {
     let Some(scene) = Scene::new() else { return };
     let script = "i=0; while [ $i -lt 300 ]; do mkdir d$i; echo x > d$i/CLAUDE.md; i=$((i+1)); done 2>/dev/null
