@@ -24,6 +24,7 @@ const MANNER: &str = "WARDKEEP_TEST_MANNER";
 const MARK: &str = "answer: ";
 
 /// The part of these tests that asks: it is run again in other surroundings.
+#[expect(clippy::exit, reason = "it has nothing more to say")]
 #[test]
 fn a_peer_that_asks() {
     let Ok(questions) = std::env::var(QUESTIONS) else { return };
