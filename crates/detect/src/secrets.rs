@@ -6,6 +6,7 @@
 mod assignments;
 mod blocks;
 mod cards;
+mod coded;
 mod formats;
 mod placeholders;
 mod redaction;
@@ -19,6 +20,7 @@ use formats::{FORMATS, Format};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
+pub use coded::find_coded_secrets;
 pub use redaction::{everywhere, redact};
 
 /// A credential that was found. The value itself stays in the text.

@@ -16,7 +16,7 @@ use crate::work::{Step, Work};
 use inline::Undone;
 use map::Map;
 
-mod alphabets;
+pub(crate) mod alphabets;
 mod confusable;
 #[cfg(test)]
 mod evasions;

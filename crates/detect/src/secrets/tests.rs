@@ -7,12 +7,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 
-const LETTERS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+pub(super) const LETTERS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const HEX: &str = "0123456789abcdef";
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// Chance of our own, the same each time.
-fn random(alphabet: &str, length: usize, seed: u64) -> String {
+pub(super) fn random(alphabet: &str, length: usize, seed: u64) -> String {
     let signs = alphabet.as_bytes();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..length)
@@ -25,7 +25,7 @@ fn random(alphabet: &str, length: usize, seed: u64) -> String {
         .collect()
 }
 
-fn checked(prefix: &str, seed: u64) -> String {
+pub(super) fn checked(prefix: &str, seed: u64) -> String {
     let body = random(LETTERS, 30, seed);
     let sum = base62(crc32fast::hash(body.as_bytes()));
     format!("{prefix}{body}{}", String::from_utf8_lossy(&sum))

@@ -21,7 +21,7 @@ const SIXTY_FOUR: [u8; 256] = {
 };
 
 /// Base64 of any alphabet from a phase on; whatever is not of it is passed over.
-pub(super) fn base64(bytes: &[u8], phase: usize) -> Vec<u8> {
+pub(crate) fn base64(bytes: &[u8], phase: usize) -> Vec<u8> {
     let mut rest = bytes.get(phase..).unwrap_or_default();
     let mut out = Vec::with_capacity(rest.len() / 4 * 3 + 3);
     let (mut value, mut count) = (0_u32, 0);
@@ -52,7 +52,7 @@ pub(super) fn base64(bytes: &[u8], phase: usize) -> Vec<u8> {
 }
 
 /// Whether two groups are printable ASCII.
-pub(super) fn printable_base64(eight: &[u8; 8]) -> bool {
+pub(crate) fn printable_base64(eight: &[u8; 8]) -> bool {
     eight.as_chunks::<4>().0.iter().all(|group| {
         let [a, b, c, d] = group.map(|byte| SIXTY_FOUR[usize::from(byte)]);
         let value = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
@@ -61,7 +61,7 @@ pub(super) fn printable_base64(eight: &[u8; 8]) -> bool {
 }
 
 /// Whether four pairs of digits are printable ASCII.
-pub(super) fn printable_hex(eight: &[u8; 8]) -> bool {
+pub(crate) fn printable_hex(eight: &[u8; 8]) -> bool {
     eight.as_chunks::<2>().0.iter().all(|[high, low]| match (nibble(*high), nibble(*low)) {
         (Some(high), Some(low)) => is_printable(high << 4 | low),
         _ => false,
@@ -169,7 +169,7 @@ pub(super) fn base32(bytes: &[u8], alphabet: &[u8; 256]) -> Vec<u8> {
 }
 
 /// Pairs of hexadecimal digits, white space passed over.
-pub(super) fn hex(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn hex(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() / 2);
     let mut high = None;
     for digit in bytes.iter().filter_map(|byte| nibble(*byte)) {
@@ -185,7 +185,7 @@ pub(super) fn hex(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The value of a hexadecimal digit.
-pub(super) fn nibble(byte: u8) -> Option<u8> {
+pub(crate) fn nibble(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),

@@ -1,0 +1,148 @@
+//! Every credential is put together here, so that no scanner sees one in the repository.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use proptest::prelude::*;
+
+use super::find_coded_secrets;
+use crate::processor;
+use crate::secrets::tests::{LETTERS, checked, random};
+use crate::secrets::{find_secrets, redact};
+
+fn coded(text: &str) -> Vec<&'static str> {
+    find_coded_secrets(text).iter().map(|secret| secret.kind).collect()
+}
+
+fn escaped(text: &str, some: impl Fn(usize) -> bool) -> String {
+    text.bytes()
+        .enumerate()
+        .map(
+            |(at, byte)| {
+                if some(at) { format!("%{byte:02x}") } else { char::from(byte).to_string() }
+            },
+        )
+        .collect()
+}
+
+fn hex_of(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn credentials_are_found_behind_escapes_and_digits() {
+    let token = checked("ghp_", 3);
+    let twice = escaped(&escaped(&token, |_| true), |at| at % 3 == 0);
+    let thrice = escaped(&twice, |at| at % 2 == 0);
+    let json: String = token.bytes().map(|byte| format!("\\u00{byte:02X}")).collect();
+    let text = format!("user:{token}\n");
+    for written in [
+        escaped(&token, |at| at == 0),
+        escaped(&token, |at| at == 9),
+        escaped(&token, |at| at % 2 == 1),
+        escaped(&token, |_| true).to_uppercase(),
+        twice,
+        thrice,
+        json,
+        STANDARD.encode(&text),
+        URL_SAFE_NO_PAD.encode(&text),
+        STANDARD.encode(STANDARD.encode(&text)),
+        hex_of(&text),
+        hex_of(&text).to_uppercase(),
+        STANDARD.encode(hex_of(&text)),
+        STANDARD.encode(escaped(&text, |_| true)),
+        escaped(&STANDARD.encode(&text), |at| at % 5 == 0),
+        // The digits begin anywhere in a path.
+        format!("files/v1/{}", URL_SAFE_NO_PAD.encode(&text)),
+        format!("a{}", hex_of(&text)),
+        format!("xy-{}", hex_of(&text)),
+    ] {
+        let around = format!("GET /a/{written}?b=c HTTP/1.1");
+        assert_eq!(coded(&around).first(), Some(&"github-token"), "{around}");
+        let secret = find_coded_secrets(&around)[0];
+        let safe = redact(&around, &[secret]);
+        assert!(safe.starts_with("GET /a/") && safe.ends_with("?b=c HTTP/1.1"), "{safe}");
+        assert!(coded(&safe).is_empty() && find_secrets(&safe).is_empty(), "{safe}");
+    }
+    for before in 0..8 {
+        let bytes = format!("{}{text}", "\u{1}".repeat(before));
+        assert_eq!(coded(&STANDARD.encode(&bytes)), ["github-token"], "{before}");
+    }
+}
+
+#[test]
+fn keys_are_found_in_forms_and_lines() {
+    let body = random(LETTERS, 600, 8);
+    let lines: Vec<&str> = (0..600).step_by(60).map(|at| &body[at..at + 60]).collect();
+    let key = [
+        "-----BEGIN OPENSSH PRIVATE",
+        " KEY-----\n",
+        &lines.join("\n"),
+        "\n-----END OPENSSH PRIVATE KEY-----\n",
+    ]
+    .concat();
+    let form = escaped(&key.replace(' ', "+"), |at| key.as_bytes()[at] == b'\n');
+    assert!(coded(&format!("k={form}")).contains(&"openssh-private-key"));
+    let whole = STANDARD.encode(&key);
+    let wrapped = |end: &str| -> String {
+        whole
+            .as_bytes()
+            .chunks(76)
+            .map(|line| format!("{}{end}", String::from_utf8_lossy(line)))
+            .collect()
+    };
+    for text in [whole.clone(), wrapped("\n"), wrapped("\r\n"), wrapped("\\n"), wrapped("%0A")] {
+        let text = format!("{{\"content\":\"{text}\"}}");
+        assert!(coded(&text).contains(&"openssh-private-key"), "{text}");
+    }
+}
+
+#[test]
+fn ordinary_digits_say_nothing() {
+    for text in [
+        "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "/npm/@types%2fnode/-/node-22.0.0.tgz?x=%E4%BD%A0%E5%A5%BD+100%25",
+        "aGVsbG8gd29ybGQsIHRoaXMgaXMganVzdCBhIHNlbnRlbmNlIGluIEJhc2U2NA==",
+        "GET /repos/rust-lang/rust/contents/library/core/src/iter/traits/iterator.rs HTTP/1.1",
+    ] {
+        assert_eq!(coded(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn escapes_and_digits_take_linear_time() {
+    let hostile: [&dyn Fn(usize) -> String; 7] = [
+        &|n| "%25".repeat(n / 3),
+        &|n| "%".repeat(n),
+        &|n| "\\u0025".repeat(n / 6),
+        &|n| "dHR0dHR0".repeat(n / 8),
+        &|n| "7474".repeat(n / 4),
+        &|n| format!("{}\n", "d".repeat(40)).repeat(n / 41),
+        &|n| "BEGIN+".repeat(n / 6),
+    ];
+    for make in hostile {
+        let cost = |n| {
+            let text = make(n);
+            let began = processor::time();
+            std::hint::black_box(find_coded_secrets(&text));
+            processor::time() - began
+        };
+        let (small, large) = (cost(1 << 18), cost(1 << 20));
+        let most = small * 16 + std::time::Duration::from_millis(200);
+        assert!(large < most, "{small:?} {large:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read(text in "(%|%25|\\\\u00|BEGIN\\+|-----|67|Z2xwYXQt|\n|[a-fA-Z0-9+/=_ -]|ä|\\PC){0,200}", token in 0..200_usize) {
+        let token_text = STANDARD.encode(checked("ghp_", 4));
+        let at = text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(token).unwrap_or(text.len());
+        let whole = [&text[..at], " ", &token_text, " ", &text[at..]].concat();
+        let found = find_coded_secrets(&whole);
+        prop_assert!(found.iter().any(|secret| secret.kind == "github-token"));
+        prop_assert!(found.iter().all(|secret| whole.get(secret.span.start..secret.span.end).is_some()));
+        prop_assert!(!redact(&whole, &found).contains(&token_text));
+    }
+}
