@@ -115,6 +115,9 @@ impl Head {
         }
         let (method, target) = (method.to_owned(), target.to_owned());
         let headers = headers(request.headers)?;
+        if headers.iter().any(|header| is_double(&header.name)) {
+            return Err(BadHead::Header);
+        }
         let framing = framing(&headers, minor, false)?;
         Ok(Some(Self { method, target, minor, headers, framing, length }))
     }
@@ -129,6 +132,13 @@ impl Head {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         values(&self.headers, name).next().is_some()
+    }
+
+    /// Methods that the host is asked to take this request for instead.
+    pub(super) fn other_methods(&self) -> impl Iterator<Item = &[u8]> {
+        ["x-http-method", "x-http-method-override", "x-method-override"]
+            .into_iter()
+            .flat_map(|name| values(&self.headers, name))
     }
 
     /// Whether the one who asks wants to go on after this request.
@@ -243,6 +253,22 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
+/// `Transfer_Encoding`: to many programs behind a gateway that is the same as with a hyphen.
+fn is_double(name: &str) -> bool {
+    const READ: [&str; 6] = [
+        "content-encoding",
+        "content-length",
+        "transfer-encoding",
+        "x-http-method",
+        "x-http-method-override",
+        "x-method-override",
+    ];
+    name.contains('_') && {
+        let name = name.replace('_', "-");
+        READ.iter().any(|read| name.eq_ignore_ascii_case(read))
+    }
+}
+
 fn is(value: &[u8], word: &str) -> bool {
     value.eq_ignore_ascii_case(word.as_bytes())
 }
@@ -353,6 +379,9 @@ mod tests {
             ("Transfer-Encoding: \"chunked\"\r\n", Framing),
             ("Transfer-Encoding:\x0bchunked\r\n", Control),
             ("Transfer-Encoding : chunked\r\n", Header),
+            ("Transfer_Encoding: chunked\r\n", Header),
+            ("CONTENT_LENGTH: 5\r\n", Header),
+            ("Content_Encoding: gzip\r\n", Header),
             (" Transfer-Encoding: chunked\r\n", Folded),
             ("X: a\r\n b\r\n", Folded),
             ("X: a\nY: b\r\n", Control),

@@ -11,6 +11,7 @@ use super::head::{BadHead, Framing, Head, MAX_HEAD};
 #[cfg(feature = "inspect")]
 use super::host::Host;
 use super::host::Target;
+use super::rules::Found;
 use super::screen::{self, Passing};
 use super::stream::Stream;
 use super::tunnel::Motion;
@@ -318,6 +319,14 @@ async fn judge_head(
     }
     let method = Some(head.method.as_str());
     let standing = shared.standing(request, target, method).await.map_err(forbid)?;
+    for other in head.other_methods() {
+        let other = String::from_utf8_lossy(other).to_ascii_uppercase();
+        if let Found::Method = shared.config.rules.find(target, Some(&other)) {
+            let reason =
+                "the host is asked to take it for another method, which is not allowed there";
+            return Err(forbid(Denial::new("egress-method", reason)));
+        }
+    }
     if let Some(denial) = screen::name_lookup(head, path) {
         return Err(forbid(denial));
     }

@@ -184,3 +184,25 @@ fn other_first_lines_are_refused() {
     assert_eq!(status(&proxy.send(trace.as_bytes())), 403);
     assert_eq!(proxy.seen.dials(), 0);
 }
+
+#[test]
+fn a_method_that_the_host_is_asked_to_put_in_place_counts() {
+    let mut lab = Lab::new();
+    lab.allow = vec!["GET,HEAD allowed.test".to_owned()];
+    let proxy = lab.start();
+    let get = |line: &str| {
+        let asked =
+            format!("GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n{line}\r\n");
+        proxy.send(asked.as_bytes())
+    };
+    for name in
+        ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "x-http_method-override"]
+    {
+        for method in ["DELETE", "post"] {
+            let answer = get(&format!("{name}: {method}\r\n"));
+            assert!([400, 403].contains(&status(&answer)), "{name} {method}: {answer}");
+        }
+    }
+    assert_eq!(proxy.seen.dials(), 0);
+    assert_eq!(status(&get("X-HTTP-Method-Override: GET\r\n")), 200);
+}
