@@ -21,6 +21,8 @@ mod http;
 mod inspect;
 #[cfg(feature = "monitor")]
 mod monitored;
+mod owners;
+mod passing;
 mod resolve;
 mod rules;
 mod screen;

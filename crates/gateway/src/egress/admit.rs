@@ -13,6 +13,7 @@ use super::config::{Config, SharedDecider};
 use super::decider::{Decision, Denial, Ended, Outcome, Reply, Request, Verdict};
 use super::host::{Host, Target};
 use super::rules::{Found, Rule, Unlisted};
+use super::screen::secret_in;
 use super::stream::Stream;
 
 /// What all connections of a proxy share.
@@ -82,6 +83,15 @@ pub(super) enum Standing {
 }
 
 impl Standing {
+    /// Whether the owner has named the host.
+    pub(super) fn is_named(&self) -> bool {
+        match self {
+            Self::By(rule) => !rule.names_all(),
+            Self::Owner => true,
+            Self::Open => false,
+        }
+    }
+
     fn rule(&self) -> Option<&Rule> {
         match self {
             Self::By(rule) => Some(rule),
@@ -224,6 +234,11 @@ impl Shared {
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
+                if !self.config.secrets
+                    && let Some(denial) = secret_in(name.as_bytes())
+                {
+                    return Err(denial);
+                }
                 // A lookup tells the name to others: what the owner blocks is not looked up,
                 // whoever else allows it. An answer holds for a moment, as addresses do.
                 if !matches!(standing, Standing::Owner) && !self.screened.knows(target) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::budget::Limits;
 use super::decider::{Ask, Decider};
 use super::resolve::{Dial, Resolve, SystemDialer, SystemResolver};
-use super::rules::Rules;
+use super::rules::{Rule, Rules};
 
 /// How a proxy works.
 #[derive(Clone)]
@@ -22,6 +22,9 @@ pub struct Config {
     pub hidden_names: bool,
     /// Whether what the proxy can read may hold secrets.
     pub secrets: bool,
+    /// Hosts that any credential may be sent to, in headers that are for credentials; private keys
+    /// and the like are not.
+    pub credentials: Vec<Rule>,
     /// Who is asked about hosts that no rule names.
     pub ask: Option<Arc<dyn Ask>>,
     /// Whose TLS is looked into, if anyone's.
@@ -43,6 +46,7 @@ impl Config {
             credential: None,
             hidden_names: false,
             secrets: false,
+            credentials: Vec::new(),
             ask: None,
             #[cfg(feature = "inspect")]
             inspection: None,

@@ -10,7 +10,7 @@ use super::connection::LAST;
 use super::decider::{Denial, Ended};
 use super::head::{Answer, Framing, Head, MAX_HEAD};
 use super::http::{Next, SHOWN, refusal, write_header};
-use super::screen::Passing;
+use super::passing::Passing;
 use super::stream::Stream;
 use super::tunnel::{Cut, Motion, carry_both};
 
@@ -140,7 +140,7 @@ impl Exchange<'_> {
                 if let Some(passing) = &mut passing {
                     data = passing.take(&data)?;
                     if walked.done {
-                        data.extend(passing.finish());
+                        data.extend(passing.finish()?);
                     }
                 }
                 let mut piece = Vec::new();

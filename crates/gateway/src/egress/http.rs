@@ -11,8 +11,9 @@ use super::head::{BadHead, Framing, Head, MAX_HEAD};
 #[cfg(feature = "inspect")]
 use super::host::Host;
 use super::host::Target;
+use super::passing::Passing;
 use super::rules::Found;
-use super::screen::{self, Passing};
+use super::screen::{self, Going};
 use super::stream::Stream;
 use super::tunnel::Motion;
 
@@ -90,6 +91,7 @@ pub(super) fn refusal(status: u16, denial: &Denial) -> Vec<u8> {
         407 => "Proxy Authentication Required",
         408 => "Request Timeout",
         413 => "Content Too Large",
+        415 => "Unsupported Media Type",
         431 => "Request Header Fields Too Large",
         502 => "Bad Gateway",
         _ => "Refused",
@@ -100,6 +102,7 @@ pub(super) fn refusal(status: u16, denial: &Denial) -> Vec<u8> {
     let body = format!("wardkeep: {}\n", printable(&denial.to_string()));
     let challenge = match status {
         407 => "Proxy-Authenticate: Basic realm=\"wardkeep\"\r\n",
+        415 => "Accept-Encoding: gzip, deflate, identity\r\n",
         _ => "",
     };
     let rule: String =
@@ -229,7 +232,7 @@ async fn forward(
     fixed: Option<&Fixed>,
 ) -> Next {
     let mut request = unread(fixed);
-    request.method.clone_from(&head.method);
+    request.method = screen::without_secrets(&head.method);
     let (target, path) = match read_target(head, fixed) {
         Ok(read) => read,
         Err(denial) => {
@@ -256,30 +259,20 @@ async fn forward(
         }
     };
     let mut body = Body::of_request(head.framing);
-    let shown = match read_shown(shared, client, head, bytes, &mut body).await {
+    let mut shown = match read_shown(shared, client, head, bytes, &mut body).await {
         Ok(shown) => shown,
         Err(denial) => {
             refuse(shared, client, request, 400, denial).await;
             return Next::Ends;
         }
     };
-    let mut passing = (!shared.config.secrets).then(Passing::default);
-    let first = match &mut passing {
-        Some(passing) => passing.take(&shown),
-        None => Ok(shown.clone()),
-    };
-    let mut first = match first {
-        Ok(first) => first,
-        Err(denial) => {
-            refuse(shared, client, request, 403, denial).await;
+    let (first, passing) = match look_at_body(shared, head, &mut shown, &body) {
+        Ok(looked) => looked,
+        Err((status, denial)) => {
+            refuse(shared, client, request, status, denial).await;
             return Next::Ends;
         }
     };
-    if body.is_done()
-        && let Some(passing) = &mut passing
-    {
-        first.extend(passing.finish());
-    }
     request.content = (!shown.is_empty()).then_some(shown);
     let admitted = match shared.admit(request, &target, &standing).await {
         Ok(admitted) => admitted,
@@ -317,7 +310,7 @@ async fn judge_head(
     if head.method == "CONNECT" || head.method == "TRACE" {
         return Err(forbid(Denial::new("egress-method", "this method is not served here")));
     }
-    let method = Some(head.method.as_str());
+    let method = Some(request.method.as_str());
     let standing = shared.standing(request, target, method).await.map_err(forbid)?;
     for other in head.other_methods() {
         let other = String::from_utf8_lossy(other).to_ascii_uppercase();
@@ -328,11 +321,6 @@ async fn judge_head(
         }
     }
     if let Some(denial) = screen::name_lookup(head, path) {
-        return Err(forbid(denial));
-    }
-    if !shared.config.secrets
-        && let Some(denial) = screen::secret_in(url.as_bytes())
-    {
         return Err(forbid(denial));
     }
     let encoded = screen::encoded_bytes(url);
@@ -367,7 +355,42 @@ async fn judge_head(
         write_header(&mut out, "Connection", b"close");
     }
     out.extend_from_slice(b"\r\n");
+    if !shared.config.secrets {
+        let going = Going {
+            host: &target.host,
+            secure: scheme == "https",
+            named: standing.is_named(),
+            trusted: shared.config.credentials.iter().any(|rule| rule.covers(target)),
+        };
+        if let Some(denial) = screen::secret_in_head(&out, going) {
+            return Err(forbid(denial));
+        }
+    }
     Ok((standing, out))
+}
+
+/// Looks at the beginning of the body: what of it may be sent, and who looks at the rest. What is compressed is
+/// shown as what it was.
+fn look_at_body(
+    shared: &Shared,
+    head: &Head,
+    shown: &mut Vec<u8>,
+    body: &Body,
+) -> Result<(Vec<u8>, Option<Passing>), (u16, Denial)> {
+    if shared.config.secrets {
+        return Ok((shown.clone(), None));
+    }
+    let forbid = |denial| (403, denial);
+    let mut passing =
+        Passing::of(head, shared.config.limits.upload).map_err(|denial| (415, denial))?;
+    let mut first = passing.take(shown).map_err(forbid)?;
+    if body.is_done() {
+        first.extend(passing.finish().map_err(forbid)?);
+    }
+    if let Some(unpacked) = passing.unpacked() {
+        *shown = unpacked;
+    }
+    Ok((first, Some(passing)))
 }
 
 pub(super) fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) {

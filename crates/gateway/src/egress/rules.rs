@@ -169,6 +169,16 @@ impl Rule {
         }
     }
 
+    /// Whether it names every host, and so none.
+    pub(super) fn names_all(&self) -> bool {
+        self.hosts == Hosts::Every
+    }
+
+    /// Whether it names this target, by whatever method.
+    pub(super) fn covers(&self, target: &Target) -> bool {
+        self.names(&target.host) && self.takes_port(target.port)
+    }
+
     fn takes_port(&self, port: u16) -> bool {
         match self.ports {
             Ports::Usual => matches!(port, 80 | 443),

@@ -1,31 +1,169 @@
 //! What is carried out in what the proxy can read.
 
-use wardkeep_detect::secrets::{find_secrets, redact};
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use wardkeep_detect::secrets::{Secret, find_coded_secrets, find_secrets, redact};
 use wardkeep_detect::urls::{UrlContext, UrlMatch, UrlRiskKind, judge_url, parse_url};
 
 use super::decider::Denial;
 use super::head::Head;
+use super::host::Host;
+use super::owners::{Owner, is_below, is_named_after, is_this_machine, owner_of};
 
 /// From here on a secret is sure.
 const SURE: f32 = 0.85;
 /// From this weight on, what an address carries looks like data.
 const ENCODED: f32 = 0.5;
-/// Bytes that are held back until more has come, so that nothing is sent in two halves.
-const HELD: usize = 4 << 10;
 
-/// A secret in a text.
+/// A secret in a text, as it is or encoded, whoever it is for.
 pub(super) fn secret_in(bytes: &[u8]) -> Option<Denial> {
-    let text = String::from_utf8_lossy(bytes);
-    let secret = find_secrets(&text).into_iter().find(|secret| secret.confidence >= SURE)?;
-    let reason = format!("a secret ({}) would be sent", secret.kind);
-    Some(Denial::new("egress-secret", reason))
+    let text = readable(bytes);
+    let plain = sure(find_secrets(&text)).next();
+    let secret = plain.or_else(|| sure(find_coded_secrets(&text)).next())?;
+    Some(denial(&secret, "would be sent"))
+}
+
+fn sure(found: Vec<Secret>) -> impl Iterator<Item = Secret> {
+    found.into_iter().filter(|secret| secret.confidence >= SURE)
+}
+
+/// Kinds only: the secret itself, and names that whoever sends it may choose, are not told.
+fn denial(secret: &Secret, what: &str) -> Denial {
+    Denial::new("egress-secret", format!("a secret ({}) {what}", secret.kind))
+}
+
+/// Bytes as text of the same length.
+fn readable(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => {
+            bytes.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { ' ' }).collect()
+        }
+    }
 }
 
 /// A text without the secrets in it.
 pub(super) fn without_secrets(text: &str) -> String {
-    let secrets: Vec<_> =
-        find_secrets(text).into_iter().filter(|secret| secret.confidence >= SURE).collect();
+    let secrets: Vec<_> = sure(find_secrets(text)).chain(sure(find_coded_secrets(text))).collect();
     if secrets.is_empty() { text.to_owned() } else { redact(text, &secrets) }
+}
+
+/// Where a head goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Going<'a> {
+    pub(super) host: &'a Host,
+    /// In TLS.
+    pub(super) secure: bool,
+    /// The owner has named the host, in a rule or when asked.
+    pub(super) named: bool,
+    /// The owner lets any credential go there.
+    pub(super) trusted: bool,
+}
+
+/// A secret in a head that is not where it belongs.
+///
+/// `head` is what would be sent: a first line, and lines of headers.
+pub(super) fn secret_in_head(head: &[u8], going: Going<'_>) -> Option<Denial> {
+    let text = readable(head);
+    for secret in sure(find_secrets(&text)) {
+        let start = text[..secret.span.start].rfind('\n').map_or(0, |end| end + 1);
+        let line = text[start..].split("\r\n").next().unwrap_or_default();
+        let place = Place::of(line, secret.span.start - start, start == 0);
+        if let Some(denial) = objection(&secret, place, going) {
+            return Some(denial);
+        }
+    }
+    for (at, line) in text.split("\r\n").enumerate() {
+        for secret in sure(find_coded_secrets(line)) {
+            let place = Place::of(line, secret.span.start, at == 0);
+            if let Some(denial) = objection(&secret, place, going) {
+                return Some(denial);
+            }
+        }
+    }
+    None
+}
+
+/// Where in a head a secret stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A header or a parameter of the address whose name says that a credential comes there.
+    Credential,
+    /// The path of the address.
+    Path,
+    Elsewhere,
+}
+
+impl Place {
+    fn of(line: &str, at: usize, first: bool) -> Self {
+        let before = line.get(..at).unwrap_or(line);
+        let named =
+            |name: &str| if is_for_credentials(name) { Self::Credential } else { Self::Elsewhere };
+        if !first {
+            return before.split_once(':').map_or(Self::Elsewhere, |(name, _)| named(name));
+        }
+        let Some((_, address)) = before.split_once(' ') else { return Self::Elsewhere };
+        match address.rsplit_once(['?', '&', ';']) {
+            None => Self::Path,
+            Some((_, parameter)) => {
+                parameter.split_once('=').map_or(Self::Elsewhere, |(name, _)| named(name))
+            }
+        }
+    }
+}
+
+/// Parts of names of headers and parameters that carry a credential. Whoever could choose such a name for a secret
+/// could choose `Authorization`: what may be sent there is the same.
+const CREDENTIALS: [&str; 14] = [
+    "auth",
+    "token",
+    "key",
+    "cookie",
+    "jwt",
+    "dpop",
+    "secret",
+    "credential",
+    "session",
+    "assertion",
+    "appcheck",
+    "signature",
+    "sec-websocket-protocol",
+    "oidc",
+];
+
+fn is_for_credentials(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == "sig" || name == "code" || CREDENTIALS.iter().any(|part| name.contains(part))
+}
+
+/// Kinds that their hosts take in the path.
+const IN_PATHS: [&str; 3] = ["telegram-bot-token", "slack-webhook", "discord-webhook"];
+
+/// What speaks against sending a secret.
+fn objection(secret: &Secret, place: Place, going: Going<'_>) -> Option<Denial> {
+    let belongs = match place {
+        Place::Credential => true,
+        Place::Path => IN_PATHS.contains(&secret.kind),
+        Place::Elsewhere => false,
+    };
+    if !belongs {
+        return Some(denial(secret, "would be sent where no credential belongs"));
+    }
+    match owner_of(secret.kind) {
+        Owner::Anyone => None,
+        Owner::Nobody => Some(denial(secret, "would be sent")),
+        Owner::Hosts(..) if going.trusted || is_this_machine(going.host) => None,
+        Owner::Hosts(hosts, products) => {
+            let own = going.named && is_named_after(going.host, products);
+            if !own && !is_below(going.host, hosts) {
+                return Some(denial(secret, "would be sent to a host that it is not for"));
+            }
+            (!going.secure).then(|| denial(secret, "would be sent without TLS"))
+        }
+    }
 }
 
 /// Bytes of a URL that look like encoded data.
@@ -49,61 +187,4 @@ pub(super) fn name_lookup(head: &Head, path: &str) -> Option<Denial> {
         let reason = "names are looked up by this proxy alone, not by requests (DNS over HTTPS)";
         Denial::new("egress-name-lookup", reason)
     })
-}
-
-/// Looks through a body that goes by in pieces.
-#[derive(Debug, Default)]
-pub(super) struct Passing {
-    held: Vec<u8>,
-}
-
-impl Passing {
-    /// Takes a piece, and gives back what may be sent.
-    pub(super) fn take(&mut self, piece: &[u8]) -> Result<Vec<u8>, Denial> {
-        self.held.extend_from_slice(piece);
-        if let Some(denial) = secret_in(&self.held) {
-            return Err(denial);
-        }
-        let free = self.held.len().saturating_sub(HELD);
-        Ok(self.held.drain(..free).collect())
-    }
-
-    /// The end of the body.
-    pub(super) fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_secret_in_two_pieces_is_found_before_it_is_sent() {
-        let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\
-                   AAAAAAAAABAAAAMwAAAAtzc2gtZWQyNTUxOQAAACDmZ3Vlc3NlZG5vYm9keXdvdWxkYmVsaWV2ZQ\n\
-                   -----END OPENSSH PRIVATE KEY-----\n";
-        assert!(secret_in(key.as_bytes()).is_some());
-        for cut in 1..key.len() {
-            let mut passing = Passing::default();
-            let mut sent = passing.take(&[b'x'; 10_000]).unwrap();
-            let whole = passing.take(&key.as_bytes()[..cut]).and_then(|more| {
-                sent.extend(more);
-                passing.take(&key.as_bytes()[cut..])
-            });
-            assert!(whole.is_err(), "{cut}");
-            assert!(sent.iter().all(|byte| *byte == b'x'), "{cut}");
-        }
-    }
-
-    #[test]
-    fn data_in_addresses_is_counted() {
-        let line = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZWQyNTUxOQ";
-        assert!(encoded_bytes(&format!("http://a.test/{line}{line}")) > 100);
-        for url in
-            ["http://a.test/", "http://a.test/index.html?q=hello+world", "http://a.test/v1/x"]
-        {
-            assert_eq!(encoded_bytes(url), 0, "{url}");
-        }
-    }
 }

@@ -130,9 +130,14 @@ fn requests_inside_of_tls_are_judged() {
         "POST / HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: {}\r\n\r\n{key}",
         key.len()
     );
+    let token = ["gl", "pat-", "x7Kq2mZp9RtW4vBn6LsD"].concat();
+    let with = |line: String| get("/").replace("Connection", &format!("{line}\r\nConnection"));
     let dials = proxy.seen.dials();
     for (request, rule) in [
         (post, "egress-secret"),
+        (with(format!("X-Data: {token}")), "egress-secret"),
+        (with(format!("Authorization: Bearer {token}")), "egress-secret"),
+        (get(&format!("/?q={}", token.replace("gl", "%67%6C"))), "egress-secret"),
         (get("/").replace("GET", "DELETE"), "egress-method"),
         (get("/").replace("allowed.test", "evil.test"), "egress-host"),
         (get("/dns-query?name=a"), "egress-name-lookup"),
@@ -142,6 +147,31 @@ fn requests_inside_of_tls_are_judged() {
         assert!(answer.contains(rule), "{answer}");
     }
     assert_eq!(proxy.seen.dials(), dials);
+}
+
+#[test]
+fn a_credential_goes_to_its_own_host_inside_of_tls() {
+    let mut lab = Lab::new();
+    lab.allow = vec!["gitlab.com".to_owned()];
+    lab.name("gitlab.com", &[ALLOWED]);
+    let authority = Authority::new();
+    authority.host(&mut lab, "gitlab.com", ALLOWED);
+    let inspection =
+        Inspection::new(vec!["gitlab.com".parse().unwrap()], authority.roots.clone()).unwrap();
+    let inspection = Arc::new(inspection);
+    let pem = inspection.certificate().to_owned();
+    lab.change = Some(Box::new(move |config| config.inspection = Some(inspection)));
+    let proxy = lab.start();
+    let token = ["gl", "pat-", "x7Kq2mZp9RtW4vBn6LsD"].concat();
+    let request = format!(
+        "GET /api/v4/user HTTP/1.1\r\nHost: gitlab.com\r\nPrivate-Token: {token}\r\n\
+         Connection: close\r\n\r\n"
+    );
+    let answer = ask(&proxy, "gitlab.com", &pem, &request).unwrap();
+    assert!(answer.ends_with("inside"), "{answer}");
+    assert!(proxy.seen.origin_text().contains(&token));
+    let decided = format!("{:?}", proxy.seen.decided.lock().unwrap());
+    assert!(!decided.contains(&token), "{decided}");
 }
 
 #[test]

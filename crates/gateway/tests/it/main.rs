@@ -5,6 +5,8 @@ mod asking;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+mod carried;
+#[cfg(test)]
 #[cfg(feature = "notify")]
 mod desktop;
 #[cfg(test)]
