@@ -32,6 +32,7 @@ mod stream;
 #[cfg(feature = "monitor")]
 mod together;
 mod tunnel;
+mod websocket;
 
 pub use crate::threads::Running;
 pub use budget::Limits;

@@ -13,6 +13,7 @@ use super::http::{Next, SHOWN, refusal, write_header};
 use super::passing::Passing;
 use super::stream::Stream;
 use super::tunnel::{Cut, Motion, carry_both};
+use super::websocket;
 
 /// A request on its way, and the answer to it.
 pub(super) struct Exchange<'a> {
@@ -183,6 +184,14 @@ impl Exchange<'_> {
 
     /// A WebSocket: its bytes count like those of any tunnel.
     async fn upgraded(&mut self, host: &Stream, begun: Vec<u8>, bytes: &[u8]) -> Ended {
+        if !self.shared.config.secrets {
+            if let Err(error) = self.client.write_all(&begun).await {
+                return Cut::from(error).into();
+            }
+            let Self { shared, client, meter, motion, .. } = self;
+            return websocket::carry(client, host, meter, motion, &shared.config.limits, bytes)
+                .await;
+        }
         let first = async {
             self.client.write_all(&begun).await?;
             self.meter.charge(bytes.len())?;

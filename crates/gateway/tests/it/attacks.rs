@@ -534,7 +534,7 @@ fn x21_without_the_proxy_there_is_no_way() {
 }
 
 /// Speaks WebSocket as far as to change over.
-fn websocket(seen: &Arc<Seen>, name: &str, mut stream: TcpStream) {
+pub(crate) fn websocket(seen: &Arc<Seen>, name: &str, mut stream: TcpStream) {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
@@ -561,7 +561,8 @@ fn x22_bytes_count_after_an_upgrade_too() {
     assert_eq!(&head, b"HTTP/1.1 101");
     let mut reader = stream.try_clone().unwrap();
     let read = std::thread::spawn(move || read_all(&mut reader).len());
-    while stream.write_all(&[0; 1000]).is_ok() {
+    let message = [&[0x82, 0xfe, 3, 232, 0, 0, 0, 0][..], &[0; 1000]].concat();
+    while stream.write_all(&message).is_ok() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let outcomes = proxy.seen.wait_outcomes(1);

@@ -1,13 +1,14 @@
 //! Secrets carried out in heads, addresses and bodies, by a client that hides them.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
-use super::lab::{Lab, Proxy, status};
+use super::attacks::websocket;
+use super::lab::{ALLOWED, Lab, Proxy, cut_by, read_all, status};
 
 /// Put together here, so that no scanner sees one in the repository.
 fn token() -> String {
@@ -307,4 +308,36 @@ fn the_owner_may_let_secrets_pass() {
     let proxy = lab.start();
     assert_eq!(status(&get(&proxy, "/", &format!("Private-Token: {}\r\n", token()))), 200);
     assert_eq!(status(&get(&proxy, "/", &format!("X-Data: {}\r\n", token()))), 403);
+}
+
+#[test]
+fn messages_of_a_websocket_are_looked_at() {
+    let mut lab = Lab::new();
+    lab.host("allowed.test", ALLOWED, 80, websocket);
+    let proxy = lab.start();
+    let mut stream = proxy.connect();
+    let asked = "GET http://allowed.test/chat HTTP/1.1\r\nHost: allowed.test\r\nConnection: Upgrade\r\n\
+                 Upgrade: websocket\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n";
+    stream.write_all(asked.as_bytes()).unwrap();
+    let message = |text: &str| {
+        let mut out = vec![0x81, 0x80 | u8::try_from(text.len()).unwrap(), 1, 2, 3, 4];
+        out.extend(
+            text.bytes().zip([1, 2, 3, 4].into_iter().cycle()).map(|(byte, mask)| byte ^ mask),
+        );
+        out
+    };
+    stream.write_all(&message("hello")).unwrap();
+    // The host gives back what it got.
+    let mut got = Vec::new();
+    let mut byte = [0];
+    while !got.ends_with(&message("hello")) && stream.read(&mut byte).unwrap() == 1 {
+        got.push(byte[0]);
+    }
+    stream.write_all(&message(&token())).unwrap();
+    read_all(&mut stream);
+    let outcomes = proxy.seen.wait_outcomes(1);
+    assert_eq!(cut_by(&outcomes[0].1.ended), "egress-secret");
+    let origin = proxy.seen.origin.lock().unwrap();
+    let all: Vec<u8> = origin.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+    assert_eq!(all, message("hello"));
 }
