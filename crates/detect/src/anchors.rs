@@ -162,9 +162,18 @@ impl Table {
 
 /// Calls back with the literals in the order in which they stand, for each of the two on its own: the
 /// longest where several begin, and none that begins inside of another.
-pub(crate) fn find(text: &[u8], mut seen: impl FnMut(Whose, Anchor)) {
+pub(crate) fn find(text: &[u8], seen: impl FnMut(Whose, Anchor)) {
+    tell(text, Queue::default(), seen);
+}
+
+/// The same, and for secrets those that begin inside of another, too.
+pub(crate) fn find_all(text: &[u8], seen: impl FnMut(Whose, Anchor)) {
+    tell(text, Queue { all: true, ..Queue::default() }, seen);
+}
+
+fn tell(text: &[u8], secrets: Queue, mut seen: impl FnMut(Whose, Anchor)) {
     let table = &*TABLE;
-    let mut search = Search { table, text, secrets: Queue::default(), urls: Queue::default() };
+    let mut search = Search { table, text, secrets, urls: Queue::default() };
     let [a, b, c] = SIGNS;
     let (mut at, mut done) = (0, 0);
     while at < text.len() {
@@ -290,6 +299,8 @@ struct Queue {
     waiting: Vec<Anchor>,
     /// Where the last one ended.
     end: usize,
+    /// Whether those inside of another are told.
+    all: bool,
 }
 
 impl Queue {
@@ -307,7 +318,7 @@ impl Queue {
     fn pass(&mut self, place: usize, mut seen: impl FnMut(Anchor)) {
         let ready = self.waiting.partition_point(|anchor| anchor.start < place);
         for anchor in self.waiting.drain(..ready) {
-            if anchor.start >= self.end {
+            if self.all || anchor.start >= self.end {
                 self.end = anchor.end;
                 seen(anchor);
             }

@@ -89,7 +89,7 @@ pub(super) fn putty(text: &[u8], start: usize, end: usize, found: &mut Vec<Secre
 /// Three parts of base64, the first of which is a JSON object that names an algorithm.
 pub(super) fn jwt(text: &[u8], start: usize, found: &mut Vec<Secret>) {
     let url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if start > 0 && url(text[start - 1]) || !text[start..].starts_with(b"eyJ") {
+    if !text[start..].starts_with(b"eyJ") {
         return;
     }
     let header = run_length(text, start, 1024, url);

@@ -1,4 +1,4 @@
-//! Credentials behind escapes and encodings: `%67hp_…`, `\u0067hp_…`, Base64, hexadecimal digits.
+//! Credentials behind escapes and encodings: `%67hp_…`, `\u0067hp_…`, `&#x67;hp_…`, Base64, hexadecimal digits.
 //!
 //! INVARIANT: the work is linear. Escapes are undone a fixed number of times and make a text shorter; a run of digits is
 //! read in each of its phases at most once, and what it becomes is shorter and read once more at most.
@@ -9,7 +9,7 @@ mod tests;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Secret, find_secrets};
+use super::{Secret, find_joined_secrets, run_length};
 use crate::finding::Span;
 use crate::views::alphabets::{base64, hex, nibble, printable_base64, printable_hex};
 
@@ -22,12 +22,14 @@ const MIN_RUN: usize = 24;
 /// And this long in hexadecimal digits.
 const MIN_HEX: usize = 36;
 /// Lines of one piece are this long at least, but for the last.
-const MIN_LINE: usize = 40;
+const MIN_LINE: usize = 16;
+/// Blanks at the end of a line, and before the next.
+const MAX_BLANKS: usize = 64;
 
-/// Finds credentials that are not written as they are, but behind escapes of addresses and JSON, in Base64 or in
-/// hexadecimal digits, one in the other a few times. The place is that of what they are written in.
+/// Finds credentials that are not written as they are, but behind escapes of addresses, strings and markup, in Base64
+/// or in hexadecimal digits, one in the other a few times. The place is that of what they are written in.
 ///
-/// What [`find_secrets`] finds in the text itself is not among them, unless it is found again.
+/// What [`find_joined_secrets`] finds in the text itself is not among them, unless it is found again.
 ///
 /// ```
 /// use wardkeep_detect::secrets::find_coded_secrets;
@@ -54,7 +56,7 @@ fn look(text: &[u8], depth: usize, found: &mut Vec<Secret>) {
             }
         }
         let before = found.len();
-        found.extend(find_secrets(&readable(&next.text)));
+        found.extend(find_joined_secrets(&readable(&next.text)));
         plus(&next.text, found);
         for secret in &mut found[before..] {
             secret.span = next.source(secret.span);
@@ -66,16 +68,18 @@ fn look(text: &[u8], depth: usize, found: &mut Vec<Secret>) {
     }
     let before = found.len();
     let source = last.as_ref().map_or(text, |reading| &reading.text);
-    runs(source, |digits, place| {
+    let mut read = |digits: &[u8], place: Range<usize>| {
         for plain in digits_read(digits) {
-            let mut inside = find_secrets(&readable(&plain.text));
+            let mut inside = find_joined_secrets(&readable(&plain.text));
             look(&plain.text, depth - 1, &mut inside);
             found.extend(inside.into_iter().map(|secret| {
                 let span = plain.place(secret.span, digits, &place);
                 Secret { span, ..secret }
             }));
         }
-    });
+    };
+    runs(source, &mut read);
+    pairs(source, &mut read);
     if let Some(reading) = &last {
         for secret in &mut found[before..] {
             secret.span = reading.source(secret.span);
@@ -88,7 +92,7 @@ fn plus(text: &[u8], found: &mut Vec<Secret>) {
     if memchr::memmem::find(text, b"BEGIN+").is_some() {
         let blanks = |byte: &u8| if *byte == b'+' { b' ' } else { *byte };
         let spaced: Vec<u8> = text.iter().map(blanks).collect();
-        found.extend(find_secrets(&readable(&spaced)));
+        found.extend(find_joined_secrets(&readable(&spaced)));
     }
 }
 
@@ -105,9 +109,9 @@ impl Reading {
     }
 }
 
-/// Undoes `%67` and `\u0067`, once; nothing where there are none.
+/// Undoes escapes, once; nothing where there are none.
 fn unescaped(text: &[u8]) -> Option<Reading> {
-    let mut escapes = memchr::memchr2_iter(b'%', b'\\', text)
+    let mut escapes = memchr::memchr3_iter(b'%', b'\\', b'&', text)
         .filter_map(|at| Some((at, escape(&text[at..])?)))
         .peekable();
     escapes.peek()?;
@@ -128,14 +132,42 @@ fn unescaped(text: &[u8]) -> Option<Reading> {
     Some(reading)
 }
 
-/// The byte that an escape stands for, and its length.
+/// The byte that an escape stands for, and its length: `%67`, `\u0067`, `\u{67}`, `\x67`, `\/`, `&#x67;`, `&#103;`.
 fn escape(text: &[u8]) -> Option<(u8, usize)> {
     let pair = |high: u8, low: u8| Some(nibble(high)? << 4 | nibble(low)?);
     match text {
         [b'%', high, low, ..] => Some((pair(*high, *low)?, 3)),
+        [b'\\', b'/', ..] => Some((b'/', 2)),
+        [b'\\', b'x', high, low, ..] => Some((pair(*high, *low)?, 4)),
         [b'\\', b'u', b'0', b'0', high, low, ..] => Some((pair(*high, *low)?, 6)),
+        [b'\\', b'u', b'{', rest @ ..] => {
+            let (byte, length) = number(rest, 16)?;
+            (rest.get(length) == Some(&b'}')).then_some((byte, length + 4))
+        }
+        [b'&', b'#', b'x' | b'X', rest @ ..] => reference(rest, 16, 3),
+        [b'&', b'#', rest @ ..] => reference(rest, 10, 2),
         _ => None,
     }
+}
+
+/// A reference of markup behind its first `before` signs. Its end may be left away, but what follows may be the escape
+/// of a digit, and is undone first.
+fn reference(text: &[u8], base: u32, before: usize) -> Option<(u8, usize)> {
+    let (byte, length) = number(text, base)?;
+    match text.get(length) {
+        Some(b';') => Some((byte, before + length + 1)),
+        Some(b'%' | b'\\') => None,
+        _ => Some((byte, before + length)),
+    }
+}
+
+/// The number of an ASCII sign, and how many digits it has.
+fn number(text: &[u8], base: u32) -> Option<(u8, usize)> {
+    let digits = text.iter().take(8).map_while(|byte| char::from(*byte).to_digit(base));
+    let (value, length) =
+        digits.fold((0, 0), |(value, length), digit| (value * base + digit, length + 1));
+    let byte = u8::try_from(value).ok().filter(|byte| length > 0 && byte.is_ascii())?;
+    Some((byte, length))
 }
 
 const DIGITS: [bool; 256] = {
@@ -156,7 +188,7 @@ fn runs(text: &[u8], mut each: impl FnMut(&[u8], Range<usize>)) {
     let is_digit = |byte: &u8| DIGITS[usize::from(*byte)];
     let mut dense = Vec::new();
     let mut at = 0;
-    while let Some(window) = text.get(at..at + MIN_RUN) {
+    while let Some(window) = text.get(at..at + MIN_LINE) {
         // From the end: most words are passed without a look at each letter.
         if let Some(gap) = window.iter().rposition(|byte| !is_digit(byte)) {
             at += gap + 1;
@@ -174,19 +206,71 @@ fn runs(text: &[u8], mut each: impl FnMut(&[u8], Range<usize>)) {
             }
             at += gap;
         }
-        each(&dense, start..at);
+        if dense.len() >= MIN_RUN {
+            each(&dense, start..at);
+        }
     }
 }
 
-/// The length of an end of line: as it is, or as a string of JSON writes it.
+/// Calls back with pairs of hexadecimal digits that stand apart, as one run, and where they stand: `67 68 70`,
+/// `67:68:70`, `0x67, 0x68`.
+fn pairs(text: &[u8], mut each: impl FnMut(&[u8], Range<usize>)) {
+    let is_pair =
+        |at: usize| text.get(at..at + 2).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit));
+    let mut dense = Vec::new();
+    let mut at = 0;
+    while let Some(last) = text.get(at + 4) {
+        // Two pairs that stand apart have nothing else in them.
+        if !last.is_ascii_hexdigit() && !b" :,-x\t\r\n\\".contains(last) {
+            at += 5;
+            continue;
+        }
+        if !is_pair(at) {
+            at += 1;
+            continue;
+        }
+        dense.clear();
+        let start = at;
+        loop {
+            dense.extend_from_slice(&text[at..at + 2]);
+            at += 2;
+            let gap = apart(&text[at..]);
+            if gap == 0 || !is_pair(at + gap) {
+                break;
+            }
+            at += gap;
+        }
+        if dense.len() >= MIN_HEX {
+            each(&dense, start..at);
+        }
+    }
+}
+
+/// The length of what stands between two pairs of digits: a sign, and a blank or the end of a line.
+fn apart(text: &[u8]) -> usize {
+    let sign = usize::from(matches!(text, [b':' | b',' | b'-', ..]));
+    let rest = &text[sign..];
+    let gap = sign
+        + match line_break(rest) {
+            0 => usize::from(matches!(rest, [b' ' | b'\t', ..])),
+            end => end,
+        };
+    if gap > 0 && text[gap..].starts_with(b"0x") { gap + 2 } else { gap }
+}
+
+/// The length of an end of line with the blanks around it: as it is, or as a string of JSON writes it.
 fn line_break(text: &[u8]) -> usize {
-    match text {
+    let blanks =
+        |from: usize| run_length(text, from, MAX_BLANKS, |byte| matches!(byte, b' ' | b'\t'));
+    let before = blanks(0);
+    let end = match text[before..] {
         [b'\r', b'\n', ..] => 2,
         [b'\n', ..] => 1,
         [b'\\', b'r', b'\\', b'n', ..] => 4,
         [b'\\', b'n', ..] => 2,
-        _ => 0,
-    }
+        _ => return 0,
+    };
+    before + end + blanks(before + end)
 }
 
 /// What digits say.

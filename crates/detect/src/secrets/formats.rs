@@ -69,7 +69,40 @@ impl Format {
         self.confidence = confidence;
         self
     }
+
+    fn has_checksum(&self) -> bool {
+        matches!(self.proof, Proof::Crc62 | Proof::CrcHex)
+    }
+
+    /// Most signs that may be joined to the beginning of a token: the less likely the prefix is among
+    /// signs of chance, the more.
+    fn most_before(&self) -> usize {
+        match self.prefix.len() {
+            _ if self.has_checksum() || matches!(self.signs, Signs::Hex) => usize::MAX,
+            ..4 => 0,
+            4..TELLING => 8,
+            _ => usize::MAX,
+        }
+    }
+
+    /// The length of a token that other signs may be joined to, in a run of as many signs.
+    fn joined_length(&self, run: &[u8]) -> Option<usize> {
+        let capitals = matches!(self.signs, Signs::Base32 | Signs::Upper);
+        if run.len() < self.least {
+            None
+        } else if self.proof == Proof::Crc62 {
+            crc62_length(run, self.least, self.most)
+        } else if capitals && self.prefix.len() < TELLING {
+            // There are texts of capital letters alone, in which the prefix is a word.
+            (run.len() <= self.most).then_some(run.len())
+        } else {
+            Some(run.len().min(self.most))
+        }
+    }
 }
+
+/// A prefix of as many signs does not occur by chance.
+const TELLING: usize = 6;
 
 use Signs::{Alphanumeric, Base32, Base64, Dotted, Hex, Upper, Url};
 
@@ -88,6 +121,7 @@ pub(super) static FORMATS: &[Format] = &[
     token("AKIA", "aws-access-key", Base32, 16, 16).sure(0.85),
     token("ASIA", "aws-access-key", Base32, 16, 16).sure(0.85),
     token("AIza", "google-api-key", Url, 35, 35),
+    token("AIzaSy", "google-api-key", Url, 33, 33),
     token("ya29.", "google-oauth-token", Dotted, 40, 2000),
     token("GOCSPX-", "google-oauth-secret", Url, 28, 28),
     token("1//0", "google-refresh-token", Url, 60, 160).sure(0.8),
@@ -199,15 +233,66 @@ const SAMPLE: usize = 64;
 /// INVARIANT: what a prefix may stand in again and again is read once, not once for each.
 #[derive(Debug, Default)]
 pub(super) struct Read {
+    /// Whether other signs may be joined to a token.
+    joined: bool,
     /// The end of the last run of each of these signs.
     dotted: usize,
     base64: usize,
     /// The end of what was searched behind a vendor's name.
     twilio: usize,
     aws: usize,
+    /// The end of a run in which web tokens were looked for, and how often.
+    web: (usize, u8),
 }
 
 impl Read {
+    /// For tokens that other signs may be joined to.
+    pub(super) fn joined() -> Self {
+        Self { joined: true, ..Self::default() }
+    }
+
+    pub(super) fn is_joined(&self) -> bool {
+        self.joined
+    }
+
+    /// Whether a web token may begin at a place: a few times in a run where signs may be joined to it.
+    pub(super) fn web_token(&mut self, text: &[u8], start: usize) -> bool {
+        const TIMES: u8 = 8;
+        let sign = |byte| fits(Signs::Url, byte);
+        if start == 0 || !sign(text[start - 1]) {
+            return true;
+        }
+        if self.joined && self.web.0 <= start {
+            self.web = (start + run_length(text, start, usize::MAX, sign), 0);
+        }
+        self.web.1 = self.web.1.saturating_add(1);
+        self.joined && self.web.1 <= TIMES
+    }
+
+    /// Whether a token may begin at a place.
+    fn begins(&self, format: &Format, text: &[u8], start: usize) -> bool {
+        let inside =
+            format.prefix.starts_with(['.', 'h', 'd']) && format.prefix.contains(['/', '.']);
+        let most = if self.joined { format.most_before() } else { 0 };
+        if inside || most == usize::MAX {
+            return true;
+        }
+        let before = text[..start].iter().rev().take(most + 1);
+        before.take_while(|byte| fits(Signs::Url, **byte)).count() <= most
+    }
+
+    /// The length of a token in a run of its signs, if it may end there.
+    fn ends(&self, format: &Format, text: &[u8], from: usize, run: usize) -> Option<usize> {
+        if self.joined && format.most_before() > 0 {
+            return format.joined_length(&text[from..from + run]);
+        }
+        let next = text.get(from + run);
+        let goes_on =
+            matches!(format.signs, Signs::Hex | Signs::Base32 | Signs::Upper | Signs::Alphanumeric)
+                && next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        ((format.least..=format.most).contains(&run) && !goes_on).then_some(run)
+    }
+
     /// How many bytes from `from` on a token could consist of, and one more if there are too many.
     fn run(&mut self, format: &Format, text: &[u8], from: usize) -> usize {
         let fits = |byte| fits(format.signs, byte);
@@ -232,33 +317,20 @@ pub(super) fn check(
     found: &mut Vec<Secret>,
 ) {
     let from = start + format.prefix.len();
-    let inside = format.prefix.starts_with(['.', 'h', 'd']) && format.prefix.contains(['/', '.']);
-    let before = start.checked_sub(1).map_or(b' ', |place| text[place]);
-    if text[start..from] != *format.prefix.as_bytes()
-        || !inside && (before.is_ascii_alphanumeric() || matches!(before, b'_' | b'-'))
-    {
+    if text[start..from] != *format.prefix.as_bytes() || !read.begins(format, text, start) {
         return;
     }
     // The last of several prefixes in a row is the one of a token.
     if text[from..].starts_with(format.prefix.as_bytes()) {
         return;
     }
-    let mut length = read.run(format, text, from);
+    let mut run = read.run(format, text, from);
     // A dot ends the sentence, not the token.
-    while length > 0 && matches!(text[from + length - 1], b'.' | b'-') {
-        length -= 1;
+    while run > 0 && matches!(text[from + run - 1], b'.' | b'-') {
+        run -= 1;
     }
-    if !(format.least..=format.most).contains(&length) {
-        return;
-    }
-    let next = text.get(from + length);
-    if matches!(format.signs, Signs::Hex | Signs::Base32 | Signs::Upper | Signs::Alphanumeric)
-        && next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-    {
-        return;
-    }
+    let Some(length) = read.ends(format, text, from, run) else { return };
     let rest = &text[from..from + length];
-    let least_entropy = if matches!(format.signs, Signs::Hex) { 2.6 } else { 2.9 };
     let proved = match format.proof {
         Proof::None => true,
         Proof::Crc62 => crc62(rest),
@@ -266,12 +338,9 @@ pub(super) fn check(
         Proof::At(place, sign) => rest.get(place) == Some(&sign),
         Proof::Contains(part) => memchr::memmem::find(rest, part.as_bytes()).is_some(),
     };
-    let sample = &rest[..length.min(SAMPLE)];
-    if proved
-        && digits_or_mixed(sample)
-        && entropy(sample) >= least_entropy
-        && !is_placeholder(sample)
-    {
+    // What is joined to it need not look like it.
+    let least = if read.joined { format.least } else { length };
+    if proved && [length, least].iter().any(|length| is_chance(format, &rest[..*length])) {
         let start =
             if format.prefix.starts_with('.') { terraform_start(text, start) } else { start };
         found.push(secret(format.kind, start, from + length, format.confidence));
@@ -279,6 +348,13 @@ pub(super) fn check(
     if format.kind == "aws-access-key" {
         aws_secret(text, from + length, read, found);
     }
+}
+
+/// Whether a token is made of signs of chance.
+fn is_chance(format: &Format, rest: &[u8]) -> bool {
+    let least_entropy = if matches!(format.signs, Signs::Hex) { 2.6 } else { 2.9 };
+    let sample = &rest[..rest.len().min(SAMPLE)];
+    digits_or_mixed(sample) && entropy(sample) >= least_entropy && !is_placeholder(sample)
 }
 
 /// `sk-` and the like also begin words: `sk-learn-compatible…` has neither digits nor capitals.
@@ -324,6 +400,21 @@ fn crc62(rest: &[u8]) -> bool {
     base62(crc32fast::hash(body)) == *sum
 }
 
+/// The length of a beginning with that checksum.
+fn crc62_length(run: &[u8], least: usize, most: usize) -> Option<usize> {
+    let (head, tail) = run.split_at_checked(least.checked_sub(6)?)?;
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(head);
+    for (more, byte) in tail.iter().take(most + 1 - least).enumerate() {
+        let sum = base62(hasher.clone().finalize());
+        if tail[more..].starts_with(&sum) {
+            return Some(least + more);
+        }
+        hasher.update(&[*byte]);
+    }
+    None
+}
+
 pub(super) fn base62(mut value: u32) -> [u8; 6] {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut out = [b'0'; 6];
@@ -342,17 +433,22 @@ fn crc_hex(prefix: &str, rest: &[u8]) -> bool {
 }
 
 /// `digits:AA…`.
-pub(super) fn telegram(text: &[u8], start: usize, found: &mut Vec<Secret>) {
+pub(super) fn telegram(text: &[u8], start: usize, joined: bool, found: &mut Vec<Secret>) {
+    const LENGTH: usize = 35;
+    let most = if joined { 10 } else { 11 };
     let digits =
-        text[..start].iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
+        text[..start].iter().rev().take(most).take_while(|byte| byte.is_ascii_digit()).count();
     let length = run_length(text, start + 1, 40, |byte| fits(Signs::Url, byte));
     let before = (start - digits).checked_sub(1).map_or(b' ', |place| text[place]);
     // `bot123:AA…` is how the token stands in a URL.
-    let boundary = !before.is_ascii_alphanumeric() || before == b't';
-    if (8..=10).contains(&digits) && length == 35 && boundary && text[start..].starts_with(b":AA") {
-        let value = &text[start + 3..start + 1 + length];
+    let alone = length == LENGTH && (!before.is_ascii_alphanumeric() || before == b't');
+    // Data that begin with zeros begin so, too.
+    let joined = joined && length >= LENGTH && !text[start..].starts_with(b":AAA");
+    if (8..=10).contains(&digits) && (alone || joined) && text[start..].starts_with(b":AA") {
+        let end = start + 1 + LENGTH;
+        let value = &text[start + 3..end];
         if entropy(value) > 3.5 && !is_placeholder(value) {
-            found.push(secret("telegram-bot-token", start - digits, start + 1 + length, 0.97));
+            found.push(secret("telegram-bot-token", start - digits, end, 0.97));
         }
     }
 }

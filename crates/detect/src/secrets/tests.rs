@@ -296,6 +296,81 @@ fn near_misses_are_left_alone() {
 }
 
 #[test]
+fn tokens_with_other_signs_joined_to_them_are_found() {
+    let jwt = jwt_of(r#"{"alg":"HS256"}"#, r#"{"sub":"abc","aud":"a"}"#);
+    let fine = format!("github_pat_{}_{}", random(LETTERS, 22, 1), random(LETTERS, 59, 2));
+    let mut refresh = random(LETTERS, 70, 5);
+    let sum = base62(crc32fast::hash(refresh.as_bytes()));
+    refresh.push_str(&String::from_utf8_lossy(&sum));
+    for (kind, token) in [
+        ("github-token", checked("ghp_", 3)),
+        ("github-token", checked("ghr_", 4)),
+        ("github-token", format!("ghr_{refresh}")),
+        ("npm-token", checked("npm_", 5)),
+        ("github-fine-grained-token", fine),
+        ("gitlab-token", ["gl", "pat-", "x7Kq2mZp9RtW4vBn6LsD"].concat()),
+        ("slack-token", format!("xoxb-{}", random(LETTERS, 50, 1))),
+        ("google-api-key", format!("AIzaSy{}", random(LETTERS, 33, 2))),
+        ("anthropic-key", format!("sk-ant-api03-{}", random(LETTERS, 95, 2))),
+        ("digitalocean-token", format!("dop_v1_{}", random(HEX, 64, 2))),
+        ("databricks-token", format!("dapi{}", random(HEX, 32, 2))),
+        ("telegram-bot-token", format!("1234567890:AAH{}", random(LETTERS, 32, 2))),
+        ("jwt", jwt),
+    ] {
+        let more = "A".repeat(400);
+        for (before, behind) in [
+            ("", ""),
+            ("x", ""),
+            ("", "x"),
+            ("_", "_"),
+            ("-", "-"),
+            ("x7", "0aZ"),
+            ("", &more),
+            ("9", "example"),
+        ] {
+            let text = format!("a {before}{token}{behind} b");
+            let found = find_joined_secrets(&text);
+            let hit = found.iter().find(|secret| secret.kind == kind);
+            let hit = hit.unwrap_or_else(|| panic!("{kind} in {text}: {found:?}"));
+            assert!(text[..hit.span.start].len() <= 2 + before.len(), "{text}");
+            assert!(hit.span.end > text.len() - behind.len() - 4 - token.len() / 2, "{text}");
+        }
+    }
+    // What announces something else may end where it begins.
+    let text = format!("toke{}", checked("npm_", 5));
+    assert_eq!(find_joined_secrets(&text)[0].kind, "npm-token");
+    // Within signs of any length, where a checksum or a long prefix tells it.
+    for token in [checked("ghp_", 3), format!("sk_live_{}", random(LETTERS, 30, 1))] {
+        let text = format!("{}{token}{}", random(LETTERS, 500, 7), random(LETTERS, 500, 8));
+        assert_eq!(find_joined_secrets(&text).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn signs_of_chance_hold_no_joined_tokens() {
+    const URL: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let long = random(URL, 4 << 20, 11);
+    let hashes: String = (0..20_000).map(|seed| random(URL, 43, seed) + "\n").collect();
+    // Proteins: capital letters alone.
+    let lines: String =
+        (0..20_000).map(|seed| random("ACDEFGHIKLMNPQRSTVWY", 60, seed) + "\n").collect();
+    for text in [&long, &hashes, &lines] {
+        let found = find_joined_secrets(text);
+        assert!(found.is_empty(), "{found:?}");
+    }
+    // A short prefix is none in a longer run.
+    for prefix in ["hf_", "r8_"] {
+        let text = format!("{prefix}{}", random(LETTERS, 40, 1));
+        assert!(find_joined_secrets(&text).is_empty(), "{text}");
+    }
+    // But for tokens that are good.
+    for text in negatives().iter().filter(|text| !text.contains("ghp_")) {
+        let found = find_joined_secrets(text);
+        assert!(found.is_empty(), "{found:?} in {text}");
+    }
+}
+
+#[test]
 fn fingerprints_are_keyed_and_hold_no_value() {
     let token = checked("ghp_", 1);
     let (one, two) = (format!("a {token}"), format!("other text {token} end"));
@@ -399,12 +474,18 @@ fn repetition_stays_linear() {
         "-us1",
         "passw: \"",
         "hooks.slack.com/services/T",
+        "eyJhbGciOiJhbGciOiJhbGci",
+        "eyJhbGciOiJhbGciOiJhbGci.",
+        "ghr_0123456789012345678901234567890123456789",
+        "glpat-012345678901234567890",
     ] {
         let text = unit.repeat((4 << 20) / unit.len());
-        let start = processor::time();
-        let _found = find_secrets(&text);
-        let took = processor::time() - start;
-        assert!(took.as_secs() < 8, "{unit} {took:?}");
+        for find in [find_secrets, find_joined_secrets] {
+            let start = processor::time();
+            let _found = find(&text);
+            let took = processor::time() - start;
+            assert!(took.as_secs() < 8, "{unit} {took:?}");
+        }
     }
 }
 

@@ -70,6 +70,43 @@ fn credentials_are_found_behind_escapes_and_digits() {
 }
 
 #[test]
+fn escapes_of_strings_and_markup_are_undone() {
+    let token = checked("ghp_", 3);
+    let all = |write: &dyn Fn(u8) -> String| -> String { token.bytes().map(write).collect() };
+    for written in [
+        all(&|byte| format!("\\x{byte:02x}")),
+        all(&|byte| format!("\\u{{{byte:x}}}")),
+        all(&|byte| format!("&#x{byte:02x};")),
+        all(&|byte| format!("&#X{byte:04X};")),
+        all(&|byte| format!("&#{byte};")),
+        format!("&#{}{}", token.as_bytes()[0], &token[1..]),
+        escaped(&all(&|byte| format!("&#{byte};")), |at| at % 7 == 0),
+    ] {
+        let around = format!("{{\"a\":\"{written}\"}}");
+        assert_eq!(coded(&around), ["github-token"], "{around}");
+    }
+    // As strings of JSON are often written, also one in the other.
+    let address = ["postgres://app:", "s9fK2mQx7Lw4", "@db.internal.corp/app"].concat();
+    let hook =
+        ["https://hooks.slack", ".com/services/T01ABCDEFGH/B01ABCDEFGH/aB3dE6gH9jK2mN5pQ8sT1vW4"];
+    let key = STANDARD.encode(format!("???>>>???>>>{token}???>>>"));
+    assert!(key.contains('/'));
+    for (text, kind) in
+        [(address, "postgres-url"), (hook.concat(), "slack-webhook"), (key, "github-token")]
+    {
+        for slash in ["\\/", "\\\\\\/", "\\u002f", "%2f"] {
+            let written = text.replace('/', slash);
+            assert!(coded(&written).contains(&kind), "{written}");
+        }
+    }
+    for text in
+        ["&#;", "&#x;", "&#xffffffff;", "&#99999999999;", "\\u{}", "\\u{67", "\\x6", "\\", "&#"]
+    {
+        assert_eq!(coded(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
 fn keys_are_found_in_forms_and_lines() {
     let body = random(LETTERS, 600, 8);
     let lines: Vec<&str> = (0..600).step_by(60).map(|at| &body[at..at + 60]).collect();
@@ -97,6 +134,38 @@ fn keys_are_found_in_forms_and_lines() {
 }
 
 #[test]
+fn lines_may_be_short_and_pairs_apart() {
+    let text = format!("the token is {} and so on", checked("ghp_", 3));
+    let lines = |digits: &str, length: usize, end: &str| -> String {
+        let all: Vec<String> = digits
+            .as_bytes()
+            .chunks(length)
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .collect();
+        all.join(end)
+    };
+    let (digits, pairs) = (STANDARD.encode(&text), hex_of(&text));
+    for length in 16..80 {
+        for end in ["\n", "\r\n", " \n", "\n    ", "\t\r\n\t", "\\n", "\\r\\n  "] {
+            for all in [&digits, &pairs] {
+                let written = format!("data: {}\n", lines(all, length, end));
+                assert!(coded(&written).contains(&"github-token"), "{written}");
+            }
+        }
+    }
+    for apart in [" ", ":", "-", ",", ", ", "\t", "\n", ",0x", " 0x", "\r\n  0x"] {
+        let written = format!("0x{}", lines(&pairs, 2, apart));
+        assert_eq!(coded(&written), ["github-token"], "{written}");
+        assert_eq!(redact(&written, &find_coded_secrets(&written)), "0x[REDACTED:github-token]");
+        if !apart.contains(['\n', '0']) {
+            // Sixteen to a line, as they are often shown.
+            let sixteen = lines(&lines(&pairs, 2, apart), 16 * (2 + apart.len()), "\n");
+            assert_eq!(coded(&sixteen), ["github-token"], "{sixteen}");
+        }
+    }
+}
+
+#[test]
 fn ordinary_digits_say_nothing() {
     for text in [
         "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
@@ -112,7 +181,7 @@ fn ordinary_digits_say_nothing() {
 
 #[test]
 fn escapes_and_digits_take_linear_time() {
-    let hostile: [&dyn Fn(usize) -> String; 7] = [
+    let hostile: [&dyn Fn(usize) -> String; 13] = [
         &|n| "%25".repeat(n / 3),
         &|n| "%".repeat(n),
         &|n| "\\u0025".repeat(n / 6),
@@ -120,6 +189,12 @@ fn escapes_and_digits_take_linear_time() {
         &|n| "7474".repeat(n / 4),
         &|n| format!("{}\n", "d".repeat(40)).repeat(n / 41),
         &|n| "BEGIN+".repeat(n / 6),
+        &|n| format!("{}\n", "d".repeat(16)).repeat(n / 17),
+        &|n| format!("{}{}", "d".repeat(16), " ".repeat(65)).repeat(n / 81),
+        &|n| "67 ".repeat(n / 3),
+        &|n| "25 ".repeat(n / 3),
+        &|n| "67  ".repeat(n / 4),
+        &|n| "&#38;".repeat(n / 5),
     ];
     for make in hostile {
         let cost = |n| {
