@@ -105,6 +105,12 @@ impl<T: Serialize> From<Result<T, Refusal>> for Response {
 pub trait Handler: Sync {
     /// Answers one question. `peer` may ask it: see [`Role::may`].
     fn handle(&self, peer: &Peer, request: Request) -> Response;
+
+    /// Somebody has gone after so many answers: what those left to be done can be done now, before the next one
+    /// would have to wait for it.
+    fn gone(&self, answers: u64) {
+        let _ = answers;
+    }
 }
 
 /// Knows no operation.

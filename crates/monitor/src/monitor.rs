@@ -47,7 +47,9 @@ mod model;
 mod ops;
 mod past;
 mod pipeline;
+mod quota;
 mod recovery;
+mod seen;
 mod session;
 mod settings;
 mod subjects;
@@ -136,6 +138,8 @@ pub struct Monitor {
     denials: Mutex<Denials>,
     // Alerts that sessions have yet to be told of.
     raised: Mutex<begin::Raised>,
+    // What was written for those who see other files.
+    quota: Mutex<quota::Quota>,
     // Held while a session begins with its first event.
     beginning: Mutex<()>,
     sketch_key: [u8; 32],
@@ -190,6 +194,7 @@ impl Monitor {
             snapshots: Mutex::new(HashMap::new()),
             denials: Mutex::new(Denials::default()),
             raised: Mutex::new(begin::Raised::default()),
+            quota: Mutex::new(quota::Quota::default()),
             beginning: Mutex::new(()),
             store,
             policy,

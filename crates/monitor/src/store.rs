@@ -1,6 +1,7 @@
 //! The evidence store: a state directory with journal, seals, blobs and index.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -207,7 +208,9 @@ impl Store {
         meta.set("ts", Value::from(now.to_string()));
         meta.set("workspace", Value::from(workspace));
         let record = NewRecord { kind, principal, taint, parents, meta, payload };
-        Ok(self.journal.append_later(record)?)
+        let taken = self.journal.append_later(record)?;
+        count(taken.bytes());
+        Ok(taken)
     }
 
     /// Makes the seal that is due now, if one is.
@@ -254,6 +257,7 @@ impl Store {
         let mut file = staged.file();
         file.write_all(bytes).map_err(|error| JournalError::io("write", &path, error))?;
         staged.commit(true)?;
+        count(bytes.len());
         Ok(hash)
     }
 
@@ -279,6 +283,20 @@ impl Store {
     fn sealing(&self) -> MutexGuard<'_, Sealing> {
         self.sealer.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+thread_local! {
+    static WRITTEN: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count(bytes: usize) {
+    WRITTEN.set(WRITTEN.get().wrapping_add(bytes as u64));
+}
+
+/// Bytes of records and blobs that this thread had written, since it began. A question is answered in one
+/// thread, so that it can be told what it cost.
+pub(crate) fn written_here() -> u64 {
+    WRITTEN.get()
 }
 
 /// Opens the keys, or says why there are none.

@@ -47,12 +47,23 @@ impl<'a> Keeper<'a> {
             problems.push(error.to_string());
         }
         let mut work = self.work();
-        if let Err(error) = self.index(&mut work) {
-            // The next time it is opened anew.
-            work.index = None;
-            problems.push(error.to_string());
-        }
+        problems.extend(self.index_anew(&mut work));
         work.problems = problems;
+    }
+
+    /// Brings the index up to date, unless somebody is at it.
+    pub(super) fn catch_up(&self) {
+        // What fails is tried again with the rest, and told then.
+        if let Ok(mut work) = self.work.try_lock() {
+            let _ = self.index_anew(&mut work);
+        }
+    }
+
+    fn index_anew(&self, work: &mut Work) -> Option<String> {
+        let error = self.index(work).err()?;
+        // The next time it is opened anew.
+        work.index = None;
+        Some(error.to_string())
     }
 
     /// What went wrong the last time.

@@ -71,6 +71,9 @@ pub struct ApprovalBody {
     pub declassifies: Vec<String>,
 }
 
+/// After so many questions of one connection, those who come next would wait for the index.
+const MANY: u64 = 64;
+
 /// What a daemon knows of itself.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
@@ -122,6 +125,12 @@ impl Handler for Office<'_> {
             "approvals.approve" => self.approve(&request).into(),
             "approvals.deny" => self.deny(&request).into(),
             _ => self.next.handle(peer, request),
+        }
+    }
+
+    fn gone(&self, answers: u64) {
+        if answers >= MANY {
+            self.keeper.catch_up();
         }
     }
 }

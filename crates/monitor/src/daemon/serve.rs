@@ -211,8 +211,13 @@ impl Service<'_> {
         // Kept here for the case that there is no thread.
         let spare = stream.try_clone();
         let converse = move || {
-            self.converse(&stream, &peer, here.count, stop);
+            let answers = self.converse(&stream, &peer, here.count, stop);
             self.tally.touch();
+            drop(stream);
+            // Hooks are asked by whoever is confined, and hold nobody up by it.
+            if self.door == Door::Monitor && !stop.is_set() {
+                self.handler.gone(answers);
+            }
             drop((here, all));
         };
         if thread::Builder::new().spawn_scoped(scope, converse).is_err()
@@ -232,19 +237,19 @@ impl Service<'_> {
         }
     }
 
-    /// Answers one question after the other.
-    fn converse(&self, stream: &UnixStream, peer: &Peer, open: &AtomicUsize, stop: &Stop) {
-        let mut first = true;
+    /// Answers one question after the other; tells how many.
+    fn converse(&self, stream: &UnixStream, peer: &Peer, open: &AtomicUsize, stop: &Stop) -> u64 {
+        let mut answers = 0;
         loop {
-            let woken = self.wait_for_question(stream, open, stop, first);
+            let woken = self.wait_for_question(stream, open, stop, answers == 0);
             if woken != Woken::Ready {
-                return;
+                return answers;
             }
-            first = false;
-            let Ok((frame, last)) = self.answer(stream, peer) else { return };
+            let Ok((frame, last)) = self.answer(stream, peer) else { return answers };
+            answers += 1;
             let mut timed = Timed::new(stream, Instant::now() + self.limits.frame);
             if write_frame(&mut timed, &frame).is_err() || last {
-                return;
+                return answers;
             }
         }
     }

@@ -13,8 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, StatVfsMountFlags, fstat, fstatvfs, openat,
-    openat2, readlinkat, statat,
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, StatVfsMountFlags, StatxFlags, fstat, fstatvfs,
+    openat, openat2, readlinkat, statat, statx,
 };
 use rustix::io::Errno;
 
@@ -64,16 +64,33 @@ fn look(process: BorrowedFd<'_>) -> Option<Sight> {
         let name = |kind: &str| readlinkat(of, kind, Vec::new()).ok();
         Some([name("ns/mnt")?, name("ns/user")?])
     };
-    let same = namespaces(process)? == namespaces(own.as_fd())?;
+    let theirs = namespaces(process)?;
+    let same = theirs == namespaces(own.as_fd())?;
     // The kernel leads to the directory itself here, whatever it is called.
     let root = openat(process, "root", FOLDER, Mode::empty()).ok()?;
     let here = statat(CWD, "/", AtFlags::empty()).ok()?;
     if !same || identity(&fstat(&root).ok()?) != identity(&here) {
-        return Some(Sight::Other(Root(Arc::new(root))));
+        let mounts = mounts(&theirs[0].to_string_lossy(), &root);
+        return Some(Sight::Other(Root::new(root, &mounts)));
     }
     let (theirs, ours) = (filters(process)?, filters(own.as_fd())?);
     Some(if theirs > ours { Sight::Held } else { Sight::Same })
 }
+
+/// A name for the mounts that a process sees: the kernel's for the namespace, which another one may get
+/// later, with the number of the mount of its root, which none does since Linux 6.8.
+fn mounts(namespace: &str, root: &OwnedFd) -> String {
+    let unique = StatxFlags::from_bits_retain(STATX_MNT_ID_UNIQUE);
+    match statx(root, "", AtFlags::EMPTY_PATH, unique) {
+        Ok(told) if told.stx_mask & STATX_MNT_ID_UNIQUE != 0 => {
+            format!("{namespace}/{}", told.stx_mnt_id)
+        }
+        _ => namespace.to_owned(),
+    }
+}
+
+/// Asks for a number of a mount that is used once.
+const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
 
 /// How many system call filters hold a process.
 fn filters(process: BorrowedFd<'_>) -> Option<u64> {
@@ -97,7 +114,10 @@ fn open_folder(at: impl AsFd, path: &str) -> rustix::io::Result<OwnedFd> {
 
 /// The root of another process.
 #[derive(Debug, Clone)]
-pub struct Root(Arc<OwnedFd>);
+pub struct Root {
+    folder: Arc<OwnedFd>,
+    mounts: Arc<str>,
+}
 
 /// What a process may do to something that it sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,6 +131,23 @@ pub enum Reach {
 }
 
 impl Root {
+    fn new(folder: OwnedFd, mounts: &str) -> Self {
+        Self { folder: Arc::new(folder), mounts: mounts.into() }
+    }
+
+    /// A folder as the root of a process with mounts of that name.
+    #[cfg(test)]
+    pub(crate) fn at(folder: &Path, mounts: &str) -> Self {
+        Self::new(openat(CWD, folder, FOLDER, Mode::empty()).unwrap(), mounts)
+    }
+
+    /// A name for the mounts of the process. Before Linux 6.8 it may be another's after all processes that
+    /// have it have ended.
+    #[must_use]
+    pub fn mounts(&self) -> &str {
+        &self.mounts
+    }
+
     /// What may be done to the file or folder that stands at a path here; links are followed, each side
     /// in its own way. What cannot be looked at is not seen.
     #[must_use]
@@ -173,7 +210,7 @@ impl Root {
         let mut tried = 0;
         loop {
             tried += 1;
-            match openat2(&self.0, below, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            match openat2(&self.folder, below, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
                 Err(Errno::AGAIN | Errno::INTR) if tried < AGAIN => {}
                 opened => return opened,
             }
@@ -192,11 +229,11 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn own() -> Root {
-        Root(Arc::new(open_folder(CWD, "/").unwrap()))
+        below(Path::new("/"))
     }
 
     fn below(path: &Path) -> Root {
-        Root(Arc::new(openat(CWD, path, FOLDER, Mode::empty()).unwrap()))
+        Root::at(path, "mnt:[1]")
     }
 
     #[test]

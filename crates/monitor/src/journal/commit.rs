@@ -52,14 +52,23 @@ pub struct Waiting<'j> {
     journal: &'j Journal,
     ticket: u64,
     id: RecordId,
+    bytes: usize,
     asked: bool,
 }
+
+/// Bytes of an entry and of what the index holds of it.
+const BESIDE: usize = 512;
 
 impl Waiting<'_> {
     /// Id of the record.
     #[must_use]
     pub fn id(&self) -> RecordId {
         self.id
+    }
+
+    /// About how many bytes it takes on disk, with its entry and in the index.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Waits until it is on disk.
@@ -270,8 +279,9 @@ impl Journal {
         let mut queue = self.queue();
         let ticket = queue.next_ticket;
         queue.next_ticket += 1;
+        let bytes = record.len() + BESIDE;
         queue.waiting.push(Pending { ticket, id, record });
-        Waiting { journal: self, ticket, id, asked: false }
+        Waiting { journal: self, ticket, id, bytes, asked: false }
     }
 
     /// Waits for an answer, and writes for all who wait if nobody else does.

@@ -13,10 +13,11 @@ use wardkeep_policy::audit::Source;
 use wardkeep_policy::verify::Start;
 use wardkeep_policy::workspace::Workspace;
 
-use super::{AskError, Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
+use super::content::{name_or, quoted};
+use super::{Alert, AskError, Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
 use crate::daemon::Root;
 use crate::index::Asked;
-use crate::notices;
+use crate::notices::{self, Notice};
 use crate::policy::{About, Desk, Kept, watched_files};
 use crate::resolve::ResolveError;
 use crate::store::StoreReader;
@@ -157,6 +158,7 @@ impl Monitor {
             ("reason", Value::from(super::content::shortened(reason))),
         ]);
         let record = self.note(who, Principal::Sys, content)?;
+        held(&*self.session(who.session)?).ended = true;
         Ok(observed(record, "The session ended."))
     }
 
@@ -175,10 +177,10 @@ impl Monitor {
             return Ok(observed(RecordId::ZERO, "It was told often enough."));
         }
         let message = format!(
-            "an event `{}` of {} was denied: {}",
-            super::content::shortened(event),
-            who.agent,
-            super::content::shortened(reason)
+            "an event of {} was denied; its name is {}, and why: {}",
+            name_or(who.agent, "an agent"),
+            quoted(event),
+            quoted(reason)
         );
         let kind = (Category::Cpi, Severity::Medium);
         let next = Some("run `wardkeep doctor`".to_owned());
@@ -199,8 +201,8 @@ impl Monitor {
         what: &str,
         mend: &str,
     ) -> Result<Outcome> {
-        let short = super::content::shortened;
-        let message = format!("{} is not protected: {}", short(agent), short(what));
+        let agent = name_or(agent, "an agent");
+        let message = format!("{agent} is not protected: {}", one_line(what));
         let known = {
             let session = self.session(who.session)?;
             let mut session = held(&session);
@@ -216,7 +218,7 @@ impl Monitor {
             return Ok(observed(RecordId::ZERO, "It was told already."));
         }
         let kind = (Category::Cpi, Severity::High);
-        let alert = self.alert(who, "NotProtected", kind, message, Some(short(mend)), None)?;
+        let alert = self.alert(who, "NotProtected", kind, message, Some(mended(mend)), None)?;
         Ok(observed(alert.record.unwrap_or(RecordId::ZERO), "It was told."))
     }
 
@@ -295,15 +297,18 @@ impl Monitor {
         Ok(())
     }
 
-    /// Alerts that were raised since a session was last told of any.
-    pub(super) fn news(&self, session: &str) -> Result<Vec<String>> {
-        let session = self.session(session)?;
+    /// Alerts that were raised since a session was last told of any: its own in words, of those of
+    /// others only that they are there. Their words may be another agent's.
+    pub(super) fn news(&self, name: &str) -> Result<Vec<String>> {
+        let session = self.session(name)?;
         let mut session = held(&session);
         let raised = held(&self.raised);
-        let fresh = raised.messages.iter().filter(|(number, _)| *number >= session.told);
-        let fresh = fresh.map(|(_, message)| message.clone()).collect();
+        let fresh = raised.alerts.iter().filter(|(number, ..)| *number >= session.told);
+        let (own, others): (Vec<_>, Vec<_>) = fresh.partition(|(_, whose, _)| whose == name);
+        let mut told: Vec<String> = own.iter().map(|(.., alert)| alert.message.clone()).collect();
+        told.extend(counted(others.iter().map(|(.., alert)| alert)));
         session.told = raised.next;
-        Ok(fresh)
+        Ok(told)
     }
 
     /// What of earlier sessions nobody has acknowledged yet; where that cannot be told, nothing.
@@ -324,7 +329,12 @@ impl Monitor {
         let mut lines: Vec<String> = found
             .notices
             .iter()
-            .map(|notice| format!("{} {}: {}", notice.severity, notice.time, notice.message))
+            .map(|notice| {
+                // What happened may be told in an agent's words: those are for the owner to read.
+                let what = notice.category.map_or(notice.source.as_str(), Category::as_str);
+                let Notice { severity, time, record, .. } = notice;
+                format!("{severity} {time}: {what}, record {:.12}", record.to_string())
+            })
             .collect();
         if !lines.is_empty() {
             let count = found.more + lines.len() as u64;
@@ -388,22 +398,73 @@ fn observed(record: RecordId, reason: &str) -> Outcome {
     }
 }
 
+/// Alerts of other sessions by their names: how many, how bad, and the newest.
+fn counted<'a>(alerts: impl Iterator<Item = &'a Alert>) -> Vec<String> {
+    let mut kinds: Vec<(usize, Severity, &Alert)> = Vec::new();
+    for alert in alerts {
+        match kinds.iter_mut().find(|(.., newest)| newest.name == alert.name) {
+            Some((count, worst, newest)) => {
+                (*count, *worst, *newest) = (*count + 1, alert.severity.max(*worst), alert);
+            }
+            None => kinds.push((1, alert.severity, alert)),
+        }
+    }
+    let line = |(count, worst, newest): (usize, Severity, &Alert)| {
+        let record = newest.record.unwrap_or(RecordId::ZERO).to_string();
+        format!(
+            "{count} new in other sessions: {} ({worst}), the newest is record {record:.12}: see \
+             `wardkeep notifications`",
+            newest.name
+        )
+    };
+    kinds.into_iter().map(line).collect()
+}
+
+/// What is wrong, in one line of bearable length.
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 400;
+    let plain = |sign: char| if sign.is_control() || sign.is_whitespace() { ' ' } else { sign };
+    text.chars().take(LONGEST).map(plain).collect()
+}
+
+/// How agents' hooks are mended, as `wardkeep doctor` says it.
+const MENDS: [&str; 6] = [
+    "take it out",
+    "take it out; or install for the whole machine, as root",
+    "take it out unless you have set it yourself",
+    "start `wardkeep proxy`",
+    "start `codex`, type `/hooks`, and switch those of wardkeep on",
+    "run `wardkeep install codex`; or start `codex`, type `/hooks`, and trust those of wardkeep",
+];
+
+/// What is to be done, as far as it is one of our own words: whoever reads it may do it.
+fn mended(mend: &str) -> String {
+    let again = mend.strip_prefix("run `wardkeep install ").and_then(|text| text.strip_suffix('`'));
+    let again = again.is_some_and(|agent| name_or(agent, "") == agent);
+    if again || MENDS.contains(&mend) {
+        mend.to_owned()
+    } else {
+        "run `wardkeep doctor`".to_owned()
+    }
+}
+
 /// Alerts of this process, the newest last.
 #[derive(Debug, Default)]
 pub(super) struct Raised {
     next: u64,
-    messages: std::collections::VecDeque<(u64, String)>,
+    // The number, the session, and what was said.
+    alerts: std::collections::VecDeque<(u64, String, Alert)>,
 }
 
 /// Alerts that are kept for sessions that have not heard of them.
 const MOST_RAISED: usize = 32;
 
 impl Raised {
-    pub(super) fn add(&mut self, message: String) {
-        if self.messages.len() >= MOST_RAISED {
-            self.messages.pop_front();
+    pub(super) fn add(&mut self, session: &str, alert: Alert) {
+        if self.alerts.len() >= MOST_RAISED {
+            self.alerts.pop_front();
         }
-        self.messages.push_back((self.next, message));
+        self.alerts.push_back((self.next, session.to_owned(), alert));
         self.next += 1;
     }
 }

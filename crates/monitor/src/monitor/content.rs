@@ -1,6 +1,7 @@
 //! What a record of a decision holds.
 
 use wardkeep_detect::finding::Scan;
+use wardkeep_evidence::check::printable;
 use wardkeep_evidence::hash::{RecordId, encode_hex};
 use wardkeep_evidence::json::{Object, Value};
 use wardkeep_guard::alert::{Category, Severity};
@@ -176,6 +177,19 @@ fn network_value(network: &NetworkFacts) -> Value<'static> {
         ("exfiltration", Value::from(network.exfiltration)),
         ("resolved", Value::from(network.resolved)),
     ])
+}
+
+/// What someone said, as data: in quotes, in one line, without signs that steer a terminal, and not long.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", printable(&text.replace('"', "'")))
+}
+
+/// A name, where a text is one: nothing that could be read as words to somebody.
+pub(super) fn name_or<'a>(text: &'a str, other: &'a str) -> &'a str {
+    const LONGEST: usize = 32;
+    let sign = |sign: u8| sign.is_ascii_alphanumeric() || b"-_".contains(&sign);
+    let name = (1..=LONGEST).contains(&text.len()) && text.bytes().all(sign);
+    if name { text } else { other }
 }
 
 /// At most so many bytes, cut between characters and marked.

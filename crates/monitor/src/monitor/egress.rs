@@ -18,6 +18,8 @@ use wardkeep_guard::verdict::Verdict;
 use super::content::shortened;
 use super::hooks::file_action;
 use super::pipeline::{Crossing, Later, Taker};
+use super::seen::Seen;
+use super::settings::Settings;
 use super::subjects::Deed;
 use super::{AskError, Monitor, Outcome, Result, Sent, Who, WhoBody, held};
 use crate::store::Event;
@@ -176,7 +178,7 @@ impl Monitor {
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn egress(&self, asked: &EgressBody) -> std::result::Result<EgressAnswer, AskError> {
-        self.egress_taken(asked, None)
+        self.egress_taken(asked, &self.settings(), None)
     }
 
     /// Answers several questions of the proxy. Nothing is answered before all of it is on disk.
@@ -192,7 +194,8 @@ impl Monitor {
         }
         let later = Later::new(&self.store);
         let take = |event: Event<'_>| later.take(event);
-        let answered = asked.all.iter().map(|one| self.egress_taken(one, Some(&take)));
+        let settings = self.settings();
+        let answered = asked.all.iter().map(|one| self.egress_taken(one, &settings, Some(&take)));
         let all = answered.map(|one| one.map_err(|error| error.to_string())).collect();
         if let Err(error) = later.on_disk() {
             // What was not written is not remembered either.
@@ -207,19 +210,22 @@ impl Monitor {
     fn egress_taken(
         &self,
         asked: &EgressBody,
+        settings: &Settings,
         taker: Option<Taker<'_>>,
     ) -> std::result::Result<EgressAnswer, AskError> {
         let body = asked.who();
+        self.act_in(&body.session, None, &Seen::Same)?;
         let who = Who::new(&body.agent, &body.session, &body.workspace, body.principal()?);
         match asked {
             EgressBody::Request { url, method, way, size, content, addresses, refused, .. } => {
                 let content = content.as_ref().map(String::as_bytes);
                 let sent = Sent { size: *size, content };
                 let refused = refused.as_ref();
-                Ok(self.leave(&who, (url, method, way), sent, addresses, refused, taker)?)
+                let by = (settings, taker);
+                Ok(self.leave(&who, (url, method, way), sent, addresses, refused, by)?)
             }
-            EgressBody::Screen { url, method, .. } => Ok(self.screen(&who, url, method)),
-            EgressBody::Ask { url, .. } => Ok(self.ask_owner(&who, url)?),
+            EgressBody::Screen { url, method, .. } => Ok(screen(&who, url, method, settings)),
+            EgressBody::Ask { url, .. } => Ok(self.ask_owner(&who, url, settings)?),
             EgressBody::Name { path, folder, why, .. } => {
                 Ok(self.ask_name(&who, path, *folder, why)?)
             }
@@ -252,7 +258,7 @@ impl Monitor {
         sent: Sent<'_>,
         addresses: &[IpAddr],
         refused: Option<&Refused>,
-        taker: Option<Taker<'_>>,
+        by: (&Settings, Option<Taker<'_>>),
     ) -> Result<EgressAnswer> {
         let mut refused =
             refused.map(|refused| (shortened(&refused.rule), shortened(&refused.reason)));
@@ -261,10 +267,9 @@ impl Monitor {
                           until it is mended and signed (`wardkeep md status`)";
             refused.get_or_insert(("egress-no-policy".to_owned(), reason.to_owned()));
         }
-        let egress = self.settings();
-        let outcome = self.outbound(who, url, method, sent, taker, |crossing| {
+        let outcome = self.outbound(who, url, method, sent, by, |crossing| {
             if let Some(facts) = crossing.action.network.take() {
-                let facts = network::resolved_to(facts, addresses, &egress.egress);
+                let facts = network::resolved_to(facts, addresses, &by.0.egress);
                 crossing.action.network = Some(facts);
             }
             crossing.refused = refused;
@@ -278,9 +283,9 @@ impl Monitor {
     }
 
     /// Asks the owner about a host, unless the owner has answered.
-    fn ask_owner(&self, who: &Who<'_>, url: &str) -> Result<EgressAnswer> {
+    fn ask_owner(&self, who: &Who<'_>, url: &str, settings: &Settings) -> Result<EgressAnswer> {
         let sent = Sent { size: 0, content: None };
-        let outcome = self.outbound(who, url, "CONNECT", sent, None, |crossing| {
+        let outcome = self.outbound(who, url, "CONNECT", sent, (settings, None), |crossing| {
             let reason =
                 format!("no rule names {}: the program waits for your answer", shortened(url));
             crossing.asks = Some(("egress-unlisted".to_owned(), reason));
@@ -323,37 +328,6 @@ impl Monitor {
         Ok(answer(self.cross(crossing)?))
     }
 
-    /// What the owner's lists alone say of a host; a lookup tells its name to others.
-    fn screen(&self, who: &Who<'_>, url: &str, method: &str) -> EgressAnswer {
-        let facts = network::facts_of(url, method, 0, &self.settings().egress);
-        let owner = matches!(who.principal, Principal::User | Principal::Sys);
-        let denied = match () {
-            () if !facts.resolved => {
-                Some(("net-deny-unparsed", "it cannot be told where it leads"))
-            }
-            () if facts.blocked => Some(("net-deny-blocked", "the owner blocks this host")),
-            () if facts.allowed => None,
-            () if facts.listed => Some((
-                "net-deny-not-allowed",
-                "this host is not on the owner's list of allowed ones",
-            )),
-            () if facts.metadata || !owner => {
-                Some(("egress-screen", "the owner's lists do not allow this host"))
-            }
-            () => None,
-        };
-        let (rule, reason) = denied.unwrap_or(("egress-screen", "it may be looked up"));
-        EgressAnswer {
-            allowed: denied.is_none(),
-            rule: rule.to_owned(),
-            reason: reason.to_owned(),
-            suggestion: denied
-                .map(|(rule, _)| super::pipeline::network_suggestion(rule).to_owned()),
-            record: None,
-            pending: false,
-        }
-    }
-
     fn left(
         &self,
         who: &Who<'_>,
@@ -394,6 +368,33 @@ impl Monitor {
             Some(take) => take(event),
             None => Ok(self.store.append(event)?.id),
         }
+    }
+}
+
+/// What the owner's lists alone say of a host; a lookup tells its name to others.
+fn screen(who: &Who<'_>, url: &str, method: &str, settings: &Settings) -> EgressAnswer {
+    let facts = network::facts_of(url, method, 0, &settings.egress);
+    let owner = matches!(who.principal, Principal::User | Principal::Sys);
+    let denied = match () {
+        () if !facts.resolved => Some(("net-deny-unparsed", "it cannot be told where it leads")),
+        () if facts.blocked => Some(("net-deny-blocked", "the owner blocks this host")),
+        () if facts.allowed => None,
+        () if facts.listed => {
+            Some(("net-deny-not-allowed", "this host is not on the owner's list of allowed ones"))
+        }
+        () if facts.metadata || !owner => {
+            Some(("egress-screen", "the owner's lists do not allow this host"))
+        }
+        () => None,
+    };
+    let (rule, reason) = denied.unwrap_or(("egress-screen", "it may be looked up"));
+    EgressAnswer {
+        allowed: denied.is_none(),
+        rule: rule.to_owned(),
+        reason: reason.to_owned(),
+        suggestion: denied.map(|(rule, _)| super::pipeline::network_suggestion(rule).to_owned()),
+        record: None,
+        pending: false,
     }
 }
 

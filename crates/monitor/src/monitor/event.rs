@@ -8,7 +8,8 @@ use wardkeep_guard::verdict::Verdict;
 use wardkeep_policy::audit::Source;
 
 use super::begin::PROXIES;
-use super::ops::{Seen, answer};
+use super::ops::answer;
+use super::seen::Seen;
 use super::{AnswerBody, AskError, Hook, Monitor, Question, Surroundings, Who, WhoBody, held};
 use crate::daemon::Root;
 use crate::policy::Kept;
@@ -83,7 +84,7 @@ impl Monitor {
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn event_of(&self, body: &EventBody, whose: Surroundings) -> Result<EventAnswer, AskError> {
-        self.event_seen(body, whose, &Seen::All)
+        self.event_seen(body, whose, &Seen::Same)
     }
 
     /// As [`Monitor::event_of`], for someone who sees the files in their own way.
@@ -97,17 +98,21 @@ impl Monitor {
             let message = format!("an event has 1 to {PARTS} parts, not {}", body.parts.len());
             return Err(AskError::Malformed(message));
         }
+        let first = &body.parts[0].what;
         // That an event could not be read is told from anywhere.
         let unread = body.parts.iter().all(|part| matches!(part.what, Hook::Unread { .. }));
-        let view = if unread { None } else { seen.view()? };
-        let workspace = match view {
-            Some(view) => self.workspace_seen(&body.who.session, &body.who.workspace, view)?,
-            None => self.workspace_of(&body.who.session, &body.who.workspace)?,
+        let elsewhere = if unread { self.nowhere(&body.who, first, seen) } else { None };
+        let (asking, seen) = match &elsewhere {
+            Some(who) => (who, &Seen::Same),
+            None => (&body.who, seen),
         };
-        let who = WhoBody { workspace, ..body.who.clone() };
+        let view = seen.view()?;
+        let WhoBody { session, workspace, .. } = asking;
+        let workspace = self.place_of(session, workspace, first, seen)?;
+        body.parts.iter().try_for_each(|part| self.descends(&part.what, seen))?;
+        let who = WhoBody { workspace, ..asking.clone() };
         let mut said =
             EventAnswer { answers: Vec::new(), stopped: None, messages: Vec::new(), block: None };
-        let first = &body.parts[0].what;
         let starts = matches!(first, Hook::SessionStart { .. } | Hook::Unread { .. });
         // Two events of a new session may come at once: it begins with one of them.
         let beginning =
@@ -125,7 +130,9 @@ impl Monitor {
         for part in &body.parts {
             let call = said.answers.first().filter(|_| matches!(first, Hook::ToolCall { .. }));
             let call = call.and_then(|call| RecordId::from_hex(&call.record));
-            self.part(&who, part, (whose, view), call, &mut said)?;
+            let what = seen.believed(&part.what).into_owned();
+            let part = Part { principal: part.principal.clone(), what };
+            self.part(&who, &part, (whose, view), call, &mut said)?;
             let denied = said.answers.last().is_some_and(|one| one.verdict == "deny");
             if denied {
                 break;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use wardkeep_detect::leak::{Canary, OutputGuard, PromptProfile};
 use wardkeep_evidence::hash::{BlobHash, RecordId, encode_hex, sha256};
-use wardkeep_evidence::json::Value;
+use wardkeep_evidence::json::{Object, Value};
 use wardkeep_evidence::record::{Principal, RecordType};
 use wardkeep_guard::action::Action;
 use wardkeep_guard::facts::{Compliance, SkillFacts};
@@ -17,8 +17,9 @@ use wardkeep_guard::verdict::Verdict;
 use super::content::shortened;
 use super::past::{Held, Past, Replaces};
 use super::pipeline::{Crossing, Shown, Taker};
+use super::settings::Settings;
 use super::subjects::{Deed, Ground, Subject};
-use super::{Monitor, Outcome, Result, Who, held};
+use super::{Monitor, MonitorError, Outcome, Result, Who, held};
 use crate::daemon::Reach;
 use crate::journal::JournalError;
 use crate::provenance::place_of;
@@ -368,7 +369,7 @@ impl Monitor {
         method: &str,
         sent: Sent<'_>,
     ) -> Result<Outcome> {
-        self.outbound(who, url, method, sent, None, |_| {})
+        self.outbound(who, url, method, sent, (&self.settings(), None), |_| {})
     }
 
     /// As [`Monitor::on_outbound_request`], for a call of a tool: its result comes from the request, too.
@@ -382,7 +383,7 @@ impl Monitor {
     ) -> Result<Outcome> {
         let of = call.map(|call| ("call", Value::from(call.to_string())));
         let more = |crossing: &mut Crossing<'_>| crossing.more.extend(of);
-        let outcome = self.outbound(who, url, method, sent, None, more)?;
+        let outcome = self.outbound(who, url, method, sent, (&self.settings(), None), more)?;
         if let Some(call) = call.filter(|_| outcome.verdict == Verdict::Allow) {
             held(&*self.session(who.session)?).sends_for(call, outcome.record);
         }
@@ -396,10 +397,9 @@ impl Monitor {
         url: &str,
         method: &str,
         sent: Sent<'_>,
-        taker: Option<Taker<'_>>,
+        (settings, taker): (&Settings, Option<Taker<'_>>),
         more: impl FnOnce(&mut Crossing<'_>),
     ) -> Result<Outcome> {
-        let settings = self.settings();
         let size = sent.size.max(sent.content.map_or(0, |bytes| bytes.len() as u64));
         let text = sent.content.map(String::from_utf8_lossy);
         // What is in the address leaves as well.
@@ -417,7 +417,7 @@ impl Monitor {
         crossing.bytes = sent.content;
         crossing.taker = taker;
         more(&mut crossing);
-        self.cross(crossing)
+        self.cross_by(crossing, settings)
     }
 
     /// A message is to reach the model.
@@ -510,7 +510,8 @@ impl Monitor {
     }
 
     /// The system prompt of a session is known from now on; gives the number of names in it that
-    /// replies are watched for. A later registration takes the place of an earlier one.
+    /// replies are watched for. A later registration takes the place of an earlier one. What is longer than
+    /// 256 KiB is watched for as far as that; the record says so.
     ///
     /// # Errors
     /// When it cannot be recorded.
@@ -520,11 +521,26 @@ impl Monitor {
         prompt: &str,
         canary: Option<&Canary>,
     ) -> Result<(RecordId, usize)> {
-        let mut profile = PromptProfile::of(prompt);
+        let mut given = Given::prompt(prompt);
         if let Some(canary) = canary {
-            profile = profile.with_canary(canary);
+            given.profile = given.profile.with_canary(canary);
         }
-        self.register(who, &profile, Some(sha256(prompt.as_bytes())), "prompt")
+        self.register(who, &given, &[])
+    }
+
+    /// As [`Monitor::on_system_prompt_available`], told by an agent: it is added to what is known of the
+    /// session's prompt and takes nothing away.
+    pub(super) fn prompt_told(&self, who: &Who<'_>, prompt: &str) -> Result<(RecordId, usize)> {
+        self.add_prompt(who, &Given::prompt(prompt))
+    }
+
+    /// As [`Monitor::register_tokens_only`], told by an agent.
+    pub(super) fn tokens_told(
+        &self,
+        who: &Who<'_>,
+        tokens: &[String],
+    ) -> Result<(RecordId, usize)> {
+        self.add_prompt(who, &Given::tokens(tokens.iter().map(String::as_str)))
     }
 
     /// As [`Monitor::on_system_prompt_available`], where only some names of the prompt are known.
@@ -536,36 +552,85 @@ impl Monitor {
         who: &Who<'_>,
         tokens: &[&str],
     ) -> Result<(RecordId, usize)> {
-        self.register(who, &PromptProfile::of_tokens(tokens.iter().copied()), None, "tokens")
+        self.register(who, &Given::tokens(tokens.iter().copied()), &[])
     }
 
+    fn add_prompt(&self, who: &Who<'_>, given: &Given) -> Result<(RecordId, usize)> {
+        let (known, record) = {
+            let session = self.session(who.session)?;
+            let session = held(&session);
+            (session.profiles.clone(), session.prompt)
+        };
+        let name = BlobHash(sha256(&self.written(&given.profile)?)).to_string();
+        match record {
+            // It was told already.
+            Some(record) if known.contains(&name) => Ok((record, given.profile.tokens().len())),
+            _ => {
+                let weight = weight_of(&self.joined(&given.profile, &known).0);
+                if known.len() >= PROMPTS || (!known.is_empty() && weight > WEIGHT) {
+                    return Err(MonitorError::Prompts);
+                }
+                self.register(who, given, &known)
+            }
+        }
+    }
+
+    fn written(&self, profile: &PromptProfile) -> Result<Vec<u8>> {
+        let failed = |error: serde_json::Error| {
+            StoreError::from(JournalError::io("write", self.store.path(), error))
+        };
+        Ok(serde_json::to_vec(profile).map_err(failed)?)
+    }
+
+    /// Registers a prompt beside those that are known by the names of their profiles.
     fn register(
         &self,
         who: &Who<'_>,
-        profile: &PromptProfile,
-        hash: Option<[u8; 32]>,
-        mode: &'static str,
+        given: &Given,
+        known: &[String],
     ) -> Result<(RecordId, usize)> {
-        let tokens = profile.tokens().len();
+        let tokens = given.profile.tokens().len();
+        let (all, kept) = self.joined(&given.profile, known);
         // It holds names out of the prompt, so that it is kept beside the journal and not in it.
-        let text = serde_json::to_vec(profile).map_err(|error| {
-            StoreError::from(JournalError::io("write", self.store.path(), error))
-        })?;
-        let kept = self.store.put_blob(&text)?;
-        let content = Value::from([
+        let name = self.store.put_blob(&self.written(&given.profile)?)?.to_string();
+        let mut content = Object::from([
             ("kind", Value::from("prompt")),
             ("v", Value::from(1u64)),
             ("rule", Value::from("system-prompt-registered")),
-            ("sha256", hash.map_or(Value::Null, |hash| Value::from(encode_hex(&hash)))),
+            ("sha256", given.hash.map_or(Value::Null, |hash| Value::from(encode_hex(&hash)))),
             ("tokens", Value::from(tokens as u64)),
-            ("mode", Value::from(mode)),
-            ("profile", Value::from(kept.to_string())),
+            ("mode", Value::from(given.mode)),
+            ("profile", Value::from(name.clone())),
         ]);
+        if given.cut {
+            content.push("cut", Value::from(true));
+        }
         let session = self.session(who.session)?;
         let mut session = held(&session);
-        let record = self.note(who, Principal::Sys, content)?;
-        session.set_guard(OutputGuard::for_prompt(profile), record);
+        if let Some(bound) = &session.bound {
+            content.push("sight", Value::from(bound.as_str().to_owned()));
+        }
+        if !kept.is_empty() {
+            let names = kept.iter().map(|name| Value::from(name.clone())).collect();
+            content.push("with", Value::Array(names));
+        }
+        let record = self.note(who, Principal::Sys, Value::Object(content))?;
+        let weight = weight_of(&all);
+        session.set_guard(OutputGuard::for_prompt(&all), weight, record);
+        session.profiles = kept.into_iter().chain([name]).collect();
+        self.lighten(weight)?;
         Ok((record, tokens))
+    }
+
+    /// A profile with those that are known, and the names of those that could be read.
+    fn joined(&self, profile: &PromptProfile, known: &[String]) -> (PromptProfile, Vec<String>) {
+        let (mut all, mut kept) = (profile.clone(), Vec::new());
+        for name in known {
+            let Some(one) = self.profile_of(name) else { continue };
+            all = all.and(one);
+            kept.push(name.clone());
+        }
+        (all, kept)
     }
 
     /// Takes over what sub-agents have seen, because a result may be theirs: which of them had news,
@@ -656,19 +721,72 @@ const COPIED: Taint = Taint::UNTRUSTED
     .union(Taint::PROXY_DERIVED)
     .union(Taint::SECRET_RISK);
 
+/// Bytes of a prompt that replies are watched for.
+const PROMPT: usize = 256 << 10;
+/// Names that replies are watched for, where only names are given.
+const NAMES: usize = 4096;
+/// Bytes of one of them that count.
+const NAME: usize = 256;
+/// Registrations by an agent that one session has, and what they may weigh together.
+const PROMPTS: usize = 16;
+const WEIGHT: usize = 1 << 19;
 /// Largest profile that is read back.
 const MAX_PROFILE: u64 = 64 << 20;
 
+/// A prompt as it was given, as far as it counts.
+struct Given {
+    profile: PromptProfile,
+    hash: Option<[u8; 32]>,
+    mode: &'static str,
+    /// Whether there was more than counts.
+    cut: bool,
+}
+
+impl Given {
+    fn prompt(prompt: &str) -> Self {
+        let end = prompt.floor_char_boundary(PROMPT);
+        let profile = PromptProfile::of(&prompt[..end]);
+        let hash = Some(sha256(prompt.as_bytes()));
+        Self { profile, hash, mode: "prompt", cut: end < prompt.len() }
+    }
+
+    fn tokens<'a>(tokens: impl Iterator<Item = &'a str>) -> Self {
+        let mut cut = false;
+        let mut names: Vec<&str> = Vec::new();
+        for token in tokens {
+            let end = token.floor_char_boundary(NAME);
+            if names.len() == NAMES {
+                cut = true;
+                break;
+            }
+            cut |= end < token.len();
+            names.push(&token[..end]);
+        }
+        Self { profile: PromptProfile::of_tokens(names), hash: None, mode: "tokens", cut }
+    }
+}
+
+/// What a guard takes in memory, as many hashes would.
+fn weight_of(profile: &PromptProfile) -> usize {
+    // Four hashes for eight letters, and three ways to write a name.
+    profile.letters() / 2 + profile.tokens().len() * 16
+}
+
 impl Monitor {
-    /// The guard that a registration stands for.
-    pub(super) fn guard_of(&self, profile: &str) -> Option<OutputGuard> {
-        let hash = BlobHash::from_hex(profile)?;
+    /// The guard that registrations stand for, and what it weighs.
+    pub(super) fn guard_of(&self, profiles: &[String]) -> (OutputGuard, usize) {
+        let (all, _) = self.joined(&PromptProfile::default(), profiles);
+        (OutputGuard::for_prompt(&all), weight_of(&all))
+    }
+
+    /// A profile that was kept.
+    fn profile_of(&self, name: &str) -> Option<PromptProfile> {
+        let hash = BlobHash::from_hex(name)?;
         let path = self.store.path().join("blobs").join(hash.to_string());
         let text = crate::files::read_plain(&path, MAX_PROFILE).ok()?;
         if sha256(&text) != hash.0 {
             return None;
         }
-        let profile = serde_json::from_slice::<PromptProfile>(&text).ok()?;
-        Some(OutputGuard::for_prompt(&profile))
+        serde_json::from_slice(&text).ok()
     }
 }

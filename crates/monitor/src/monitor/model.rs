@@ -14,6 +14,7 @@ use wardkeep_policy::audit::Source;
 
 use super::content::shortened;
 use super::pipeline::{Later, Taker};
+use super::seen::Seen;
 use super::{AskError, Monitor, Outcome, Refused, Result, Surroundings, Who, WhoBody, held};
 use crate::store::Event;
 
@@ -165,6 +166,9 @@ impl Monitor {
         whose: Surroundings,
     ) -> std::result::Result<ModelAnswer, AskError> {
         let (ModelBody::Request { who: body, .. } | ModelBody::Reply { who: body, .. }) = asked;
+        let begins = matches!(asked, ModelBody::Request { begin: true, .. });
+        let begins = begins.then_some(&body.workspace);
+        self.act_in(&body.session, begins, &Seen::Same)?;
         let workspace = self.workspace_of(&body.session, &body.workspace)?;
         let who = Who::new(&body.agent, &body.session, &workspace, body.principal()?);
         match asked {

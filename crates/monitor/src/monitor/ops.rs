@@ -13,8 +13,9 @@ use super::commands::Command;
 use super::egress::{EGRESS, EGRESS_SEVERAL, EgressBody, EgressSeveral};
 use super::event::{EVENT, EventBody};
 use super::model::{MODEL, ModelBody};
+use super::seen::Seen;
 use super::{Monitor, MonitorError, Outcome, Sent, Surroundings, Who};
-use crate::daemon::{Handler, Peer, Request, Response, Role, Root, Sight};
+use crate::daemon::{Handler, Peer, Request, Response, Role, Root};
 use crate::skills;
 use crate::wire::Code;
 
@@ -243,6 +244,18 @@ pub enum AskError {
         "whoever asks does not see the workspace that is named as it is seen outside: start the agent in its workspace"
     )]
     Unseen,
+    /// The session belongs to processes that see other files.
+    #[error(
+        "the session is one of processes that see other files than whoever asks: begin another one, or this one \
+         anew when it has ended or was left for ten minutes"
+    )]
+    Foreign,
+    /// Too much was written down for processes of the same confinement.
+    #[error(
+        "more was to be written down for this confinement than is kept in so short a time: wait some minutes, and ask \
+         less often"
+    )]
+    Spent,
     /// The monitor has no answer.
     #[error(transparent)]
     Monitor(#[from] MonitorError),
@@ -269,18 +282,32 @@ impl Monitor {
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn ask(&self, question: &Question) -> Result<AnswerBody, AskError> {
-        self.ask_for(question, None, None)
+        self.ask_seen(question, &Seen::Same)
     }
 
     /// As [`Monitor::ask`], for someone who sees the files in their own way.
-    fn ask_seen(&self, question: &Question, seen: &Seen) -> Result<AnswerBody, AskError> {
-        if matches!(question.what, Hook::Unread { .. }) {
-            return self.ask(question);
+    pub(super) fn ask_seen(
+        &self,
+        question: &Question,
+        seen: &Seen,
+    ) -> Result<AnswerBody, AskError> {
+        let Question { who, what } = question;
+        if matches!(what, Hook::Unread { .. })
+            && let Some(who) = self.nowhere(who, what, seen)
+        {
+            return self.ask_for(&Question { who, what: what.clone() }, None, None);
         }
-        let Some(view) = seen.view()? else { return self.ask(question) };
-        let workspace = view.real(&question.who.workspace).ok_or(AskError::Unseen)?;
-        let who = WhoBody { workspace, ..question.who.clone() };
-        self.ask_for(&Question { who, what: question.what.clone() }, None, Some(view))
+        let what = &*seen.believed(what);
+        self.descends(what, seen)?;
+        let Some(view) = seen.view()? else {
+            let begins = matches!(what, Hook::SessionStart { .. }).then_some(&who.workspace);
+            self.act_in(&who.session, begins, seen)?;
+            let question = Question { who: who.clone(), what: what.clone() };
+            return self.ask_for(&question, None, None);
+        };
+        let workspace = self.place_of(&who.session, &who.workspace, what, seen)?;
+        let who = WhoBody { workspace, ..who.clone() };
+        self.ask_for(&Question { who, what: what.clone() }, None, Some(view))
     }
 
     /// As [`Monitor::ask`], as a part of a call of a tool.
@@ -303,12 +330,11 @@ impl Monitor {
             .seeing(view);
         let outcome = match &question.what {
             Hook::SystemPrompt { prompt } => {
-                let (record, tokens) = self.on_system_prompt_available(&who, prompt, None)?;
+                let (record, tokens) = self.prompt_told(&who, prompt)?;
                 return Ok(registered(record, tokens));
             }
             Hook::PromptTokens { tokens } => {
-                let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
-                let (record, tokens) = self.register_tokens_only(&who, &tokens)?;
+                let (record, tokens) = self.tokens_told(&who, tokens)?;
                 return Ok(registered(record, tokens));
             }
             Hook::SessionStart { channel, parent } => {
@@ -371,10 +397,14 @@ impl Handler for Monitor {
         let whose = u32::try_from(peer.pid).map_or(Surroundings::Unseen, Surroundings::Of);
         let seen = || Seen::by(peer);
         match request.op.as_str() {
-            ASK => answered(&request, |question: &Question| self.ask_seen(question, &seen())),
+            ASK => answered(&request, |question: &Question| {
+                self.metered(&seen(), |seen| self.ask_seen(question, seen))
+            }),
             EVENT => answered(&request, |event: &EventBody| match peer.role {
                 Role::Owner => self.event_of(event, whose),
-                Role::Agent => self.event_seen(&event.clone().of_agent(), whose, &seen()),
+                Role::Agent => self.metered(&seen(), |seen| {
+                    self.event_seen(&event.clone().of_agent(), whose, seen)
+                }),
             }),
             EGRESS => answered(&request, |asked: &EgressBody| self.egress(asked)),
             EGRESS_SEVERAL => {
@@ -382,41 +412,6 @@ impl Handler for Monitor {
             }
             MODEL => answered(&request, |asked: &ModelBody| self.model(asked, whose)),
             _ => Response::unknown(&request),
-        }
-    }
-}
-
-/// What of the files whoever asks may be told of.
-#[derive(Debug)]
-pub(super) enum Seen {
-    /// All.
-    All,
-    /// What is below this root as well.
-    Below(Root),
-    /// None.
-    Nothing,
-}
-
-impl Seen {
-    fn by(peer: &Peer) -> Self {
-        if peer.role == Role::Owner {
-            return Self::All;
-        }
-        match peer.view.sight() {
-            Sight::Same | Sight::Held => Self::All,
-            Sight::Other(root) => Self::Below(root),
-            // An agent of another user, whom only root could look at: that user stands between them.
-            Sight::Unknown if peer.uid != rustix::process::geteuid().as_raw() => Self::All,
-            Sight::Unknown => Self::Nothing,
-        }
-    }
-
-    /// The root that counts, where it is not the one here.
-    pub(super) fn view(&self) -> Result<Option<&Root>, AskError> {
-        match self {
-            Self::All => Ok(None),
-            Self::Below(root) => Ok(Some(root)),
-            Self::Nothing => Err(AskError::Unseen),
         }
     }
 }
@@ -432,7 +427,9 @@ fn answered<Q: DeserializeOwned, A: Serialize>(
     match ask(&question) {
         Ok(answer) => Response::of(&answer),
         Err(error @ AskError::Malformed(_)) => Response::refuse(Code::Malformed, error.to_string()),
-        Err(error @ AskError::Unseen) => Response::refuse(Code::Refused, error.to_string()),
+        Err(error @ (AskError::Unseen | AskError::Foreign | AskError::Spent)) => {
+            Response::refuse(Code::Refused, error.to_string())
+        }
         Err(error) => Response::refuse(Code::Failed, error.to_string()),
     }
 }

@@ -177,11 +177,15 @@ struct Judged {
 impl Monitor {
     /// Looks up, decides, records, and answers.
     pub(super) fn cross(&self, crossing: Crossing<'_>) -> Result<Outcome> {
-        let settings = self.settings();
+        self.cross_by(crossing, &self.settings())
+    }
+
+    /// The same, by settings that were just read.
+    pub(super) fn cross_by(&self, crossing: Crossing<'_>, settings: &Settings) -> Result<Outcome> {
         let session = self.session(crossing.who.session)?;
         let mut session = held(&session);
         let _ = session.works_in(crossing.who.workspace);
-        self.cross_in(crossing, &settings, session)
+        self.cross_in(crossing, settings, session)
     }
 
     fn cross_in(
@@ -193,6 +197,9 @@ impl Monitor {
         let session = &mut *held_session;
         let now = self.store.now();
         let who = crossing.who;
+        session.used = now.unix();
+        let sight = session.bound.as_ref().map(|bound| Value::from(bound.as_str().to_owned()));
+        crossing.more.extend(sight.map(|sight| ("sight", sight)));
         let (direct, mut parents) = self.direct(&crossing, session);
         // A few words are nobody's in particular; where they lead may be someone's.
         if let Some((host, record)) = named(&crossing, session) {
@@ -637,8 +644,9 @@ impl Monitor {
         event.workspace = &workspace;
         event.parents = about.into_iter().collect();
         let record = self.store.append(event)?.id;
-        held(&self.raised).add(message.clone());
-        Ok(Alert { record: Some(record), name, severity, message })
+        let alert = Alert { record: Some(record), name, severity, message };
+        held(&self.raised).add(who.session, alert.clone());
+        Ok(alert)
     }
 
     /// What is not allowed as a whole does not happen in parts: those that were allowed by
@@ -741,7 +749,6 @@ fn redacted(crossing: &Crossing<'_>, scan: Option<&Scan>, guard: &OutputGuard) -
     Some(out)
 }
 
-/// What to do next.
 /// The host that something would be sent to, where content that looked like an attack has named it and
 /// the owner has not.
 fn named(crossing: &Crossing<'_>, session: &Session) -> Option<(String, RecordId)> {
@@ -798,6 +805,7 @@ pub(super) fn network_suggestion(rule: &str) -> &'static str {
     }
 }
 
+/// What to do next.
 fn suggestion(decision: &Decision, crossing: &Crossing<'_>) -> Option<String> {
     if matches!(decision.verdict, Verdict::Deny | Verdict::Stage)
         && let Some(denial) = crossing.file.and_then(|file| file.denial.as_ref())

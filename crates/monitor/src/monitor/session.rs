@@ -20,6 +20,7 @@ use wardkeep_guard::taint::Taint;
 
 use super::begin::PolicyFiles;
 use super::flood::Flood;
+use super::seen::Bound;
 use super::taints::known_of;
 use super::{Monitor, MonitorError, Result, Who, held};
 use crate::index::Filter;
@@ -36,7 +37,7 @@ const CHILDREN: usize = 64;
 /// Workspaces of one session that are told apart.
 const WORKSPACES: usize = 8;
 /// Hashes of texts that all sessions in memory hold together: some hundred megabytes.
-const HASHES: usize = 1 << 23;
+pub(super) const HASHES: usize = 1 << 23;
 /// Texts that a session can hand on to those that descend from it.
 const KEPT: usize = 4096;
 /// Hashes of those texts.
@@ -81,10 +82,20 @@ pub(super) struct Session {
     // While it is read from its records.
     signals: Vec<Signal>,
     guard: Arc<OutputGuard>,
+    // What it weighs, in hashes.
+    guard_weight: usize,
+    /// The profiles that it was made of, by their names.
+    pub(super) profiles: Vec<String>,
     /// The registration of its prompt.
     pub(super) prompt: Option<RecordId>,
     /// The workspace of its first question.
     pub(super) workspace: Option<PathBuf>,
+    /// Who acts in it, where that is known.
+    pub(super) bound: Option<Bound>,
+    /// When something last happened in it, in seconds since 1970.
+    pub(super) used: i64,
+    /// Whether it has ended since it last began.
+    pub(super) ended: bool,
     /// Whether a door has begun it; if so, whether it was to do nothing.
     pub(super) begun: Option<bool>,
     /// The files of the policy as they were when it was last verified for it.
@@ -103,8 +114,6 @@ pub(super) struct Session {
     pub(super) told: u64,
     // When denials last called for a way back, and whether for one by itself.
     called: HashMap<(Principal, bool), i64>,
-    // The registration, while the session is read from its records.
-    profile: Option<(RecordId, String)>,
 }
 
 impl Session {
@@ -125,8 +134,13 @@ impl Session {
             conversation: Conversation::default(),
             signals: Vec::new(),
             guard: Arc::new(OutputGuard::new()),
+            guard_weight: 0,
+            profiles: Vec::new(),
             prompt: None,
             workspace: None,
+            bound: None,
+            used: 0,
+            ended: false,
             begun: None,
             policy: None,
             blocked: 0,
@@ -136,7 +150,6 @@ impl Session {
             requested: VecDeque::new(),
             told: 0,
             called: HashMap::new(),
-            profile: None,
         }
     }
 }
@@ -193,7 +206,7 @@ impl Sessions {
     }
 
     /// What those that nobody uses at this moment take.
-    fn weight(&self) -> usize {
+    pub(super) fn weight(&self) -> usize {
         let sessions = self.open.values().filter_map(|(_, session)| session.try_lock().ok());
         sessions.map(|session| session.weight()).sum()
     }
@@ -259,7 +272,7 @@ impl Session {
 
     /// What it takes in memory, in hashes.
     fn weight(&self) -> usize {
-        self.hashes + self.sketches.len()
+        self.hashes + self.sketches.len() + self.guard_weight
     }
 
     /// Whether denials may call for a way back again: once within some time for each principal.
@@ -292,8 +305,9 @@ impl Session {
         Arc::clone(&self.guard)
     }
 
-    pub(super) fn set_guard(&mut self, guard: OutputGuard, record: RecordId) {
+    pub(super) fn set_guard(&mut self, guard: OutputGuard, weight: usize, record: RecordId) {
         self.guard = Arc::new(guard);
+        self.guard_weight = weight;
         self.prompt = Some(record);
     }
 
@@ -428,6 +442,16 @@ impl Session {
             let place = record.meta_str("workspace").filter(|place| !place.is_empty());
             self.workspace = place.map(PathBuf::from);
         }
+        if let Some(time) = record.timestamp().and_then(|text| text.parse::<Timestamp>().ok()) {
+            self.used = time.unix();
+        }
+        if let Some(sight) = text("sight") {
+            self.bound = Some(Bound::from_record(sight));
+        }
+        self.ended = match text("kind") {
+            Some("session-end") => true,
+            _ => self.ended && record.kind != RecordType::SessionStart,
+        };
         if record.kind == RecordType::SessionStart
             && let Some(Value::Bool(aborted)) = content.get("aborted")
         {
@@ -447,7 +471,9 @@ impl Session {
                 return;
             }
             Some("prompt") => {
-                self.profile = text("profile").map(|hash| (record.id, hash.to_owned()));
+                let all = strings(content, "with").chain(text("profile")).map(str::to_owned);
+                self.profiles = all.collect();
+                self.prompt = Some(record.id);
                 return;
             }
             _ => return,
@@ -578,10 +604,10 @@ impl Monitor {
             session.unknown |= session.ambient;
         }
         session.recalled();
-        if let Some((record, hash)) = session.profile.take() {
-            // Without it, what all agents have in common is still watched for.
-            let guard = self.guard_of(&hash).unwrap_or_default();
-            session.set_guard(guard, record);
+        if let Some(record) = session.prompt {
+            // Without any, what all agents have in common is still watched for.
+            let (guard, weight) = self.guard_of(&session.profiles);
+            session.set_guard(guard, weight, record);
         }
         Ok(session)
     }

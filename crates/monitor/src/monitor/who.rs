@@ -148,6 +148,12 @@ pub enum MonitorError {
         .0.display()
     )]
     Busy(PathBuf),
+    /// An agent has told of more prompts than one session is watched for.
+    #[error(
+        "replies of this session are watched for all the prompts and names that it may have: tell of fewer, or in \
+         another session"
+    )]
+    Prompts,
     /// A session has a name that cannot be one.
     #[error("`{0}` is no name of a session: give 1 to 256 printable characters")]
     Session(String),
