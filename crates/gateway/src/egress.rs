@@ -7,6 +7,7 @@
 //! Start with [`serve`], or [`start`] in a program that is not asynchronous.
 
 mod admit;
+mod again;
 pub mod body;
 mod budget;
 mod config;
@@ -19,6 +20,7 @@ mod host;
 mod http;
 #[cfg(feature = "inspect")]
 mod inspect;
+mod lookers;
 #[cfg(feature = "monitor")]
 mod monitored;
 mod owners;

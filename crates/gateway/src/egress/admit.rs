@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
+use super::again::Again;
 use super::budget::{Budgets, Meter, Used};
 use super::config::{Config, SharedDecider};
 use super::decider::{Decision, Denial, Ended, Outcome, Reply, Request, Verdict};
 use super::host::{Host, Target};
+use super::lookers::Lookers;
 use super::rules::{Found, Rule, Unlisted};
 use super::screen::secret_in;
 use super::stream::Stream;
@@ -21,6 +23,8 @@ pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) decider: SharedDecider,
     pub(super) budgets: Budgets,
+    pub(super) lookers: Lookers,
+    pub(super) again: Arc<Again>,
     asked: Asked,
     screened: Screened,
     outcomes: UnboundedSender<Told>,
@@ -112,8 +116,8 @@ impl Shared {
         decider: SharedDecider,
         outcomes: UnboundedSender<Told>,
     ) -> Self {
-        let (budgets, asked, screened) = Default::default();
-        Self { config, decider, budgets, asked, screened, outcomes }
+        let (budgets, lookers, again, asked, screened) = Default::default();
+        Self { config, decider, budgets, lookers, again, asked, screened, outcomes }
     }
 
     /// What the rules and the owner say. `method` is left out where it is not known yet.
@@ -344,11 +348,11 @@ pub(super) struct Passage {
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) status: Option<u16>,
-    address: Option<IpAddr>,
+    pub(super) address: Option<IpAddr>,
 }
 
 impl Passage {
-    fn addresses(&self) -> Vec<IpAddr> {
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.request.as_ref().map(|request| request.addresses.clone()).unwrap_or_default()
     }
 

@@ -4,11 +4,13 @@
 use tokio::time::timeout;
 
 use super::admit::{Passage, Shared};
+use super::again::stays_open;
 use super::body::Body;
 use super::budget::Meter;
 use super::connection::LAST;
 use super::decider::{Denial, Ended};
 use super::head::{Answer, Framing, Head, MAX_HEAD};
+use super::host::Target;
 use super::http::{Next, SHOWN, refusal, write_header};
 use super::passing::Passing;
 use super::stream::Stream;
@@ -24,6 +26,8 @@ pub(super) struct Exchange<'a> {
     pub(super) meter: Meter,
     pub(super) motion: Motion,
     pub(super) status: Option<u16>,
+    /// Whose connection may be used again.
+    pub(super) again: Option<Target>,
     /// The name that the host's TLS has to answer for.
     #[cfg(feature = "inspect")]
     pub(super) inspected: Option<String>,
@@ -31,8 +35,11 @@ pub(super) struct Exchange<'a> {
 
 /// How an answer ended.
 enum Answered {
-    /// As it said it would; the connection may go on.
-    Whole,
+    /// As it said it would.
+    Whole {
+        /// Whether the host's connection is as it was before.
+        open: bool,
+    },
     /// With the connection.
     Closed,
     /// The connection has become a tunnel; what has come of it already.
@@ -51,25 +58,38 @@ impl Exchange<'_> {
         passing: Option<Passing>,
         bytes: &mut Vec<u8>,
     ) -> Next {
-        let dialled = self.shared.dial(&mut passage, port).await;
-        #[cfg(feature = "inspect")]
-        let dialled = match dialled {
-            Ok(host) => self.secured(host).await,
-            failed => failed,
+        let reached = match self.ask_again(&mut passage, &out).await {
+            Some(reached) => Ok(reached),
+            None => match self.dial(&mut passage, port).await {
+                Ok(host) => {
+                    let ended = self.exchange(&host, out, first, body, passing, bytes).await;
+                    Ok((host, ended))
+                }
+                Err(why) => Err(why),
+            },
         };
-        let host = match dialled {
-            Ok(host) => host,
+        let (host, ended) = match reached {
+            Ok(reached) => reached,
             Err(why) => {
                 let denial = Denial::new("egress-unreachable", why.clone());
                 self.client.finish_with(&refusal(502, &denial), LAST).await;
+                // It may have been sent on a connection that was used before.
+                (passage.sent, passage.received) = self.motion.totals();
                 passage.end(Ended::Failed(why));
                 return Next::Ends;
             }
         };
-        let ended = self.exchange(&host, out, first, body, passing, bytes).await;
         let (ended, next) = match ended {
-            Ok(Answered::Whole) if self.head.keeps_alive() => (Ended::Done, Next::Goes),
-            Ok(Answered::Whole | Answered::Closed) => (Ended::Done, Next::Ends),
+            Ok(Answered::Whole { open }) => {
+                if let (true, Some(target), Some(address)) =
+                    (open, self.again.take(), passage.address)
+                {
+                    self.shared.again.keep(target, address, host);
+                }
+                let next = if self.head.keeps_alive() { Next::Goes } else { Next::Ends };
+                (Ended::Done, next)
+            }
+            Ok(Answered::Closed) => (Ended::Done, Next::Ends),
             Ok(Answered::Upgraded(begun)) => (self.upgraded(&host, begun, bytes).await, Next::Ends),
             Err(cut) => {
                 if self.status.is_none() {
@@ -90,10 +110,32 @@ impl Exchange<'_> {
         (passage.sent, passage.received) = self.motion.totals();
         passage.status = self.status;
         passage.end(ended);
-        if next == Next::Ends {
-            self.client.close_writing();
-        }
         next
+    }
+
+    /// A new connection to the host.
+    async fn dial(&self, passage: &mut Passage, port: u16) -> Result<Stream, String> {
+        let host = self.shared.dial(passage, port).await?;
+        #[cfg(feature = "inspect")]
+        let host = self.secured(host).await?;
+        Ok(host)
+    }
+
+    /// Asks on a connection that was used before, where there is one. Where the host was about to close it, and so says
+    /// nothing, nobody was asked.
+    async fn ask_again(
+        &mut self,
+        passage: &mut Passage,
+        out: &[u8],
+    ) -> Option<(Stream, Result<Answered, Cut>)> {
+        let target = self.again.as_ref()?;
+        let (address, host) = self.shared.again.take(target, &passage.addresses())?;
+        passage.address = Some(address);
+        let nothing = Body::of_request(Framing::Absent);
+        let ended =
+            self.exchange(&host, out.to_vec(), Vec::new(), nothing, None, &mut Vec::new()).await;
+        let unheard = matches!(ended, Err(Cut::Broken(_))) && self.motion.totals().1 == 0;
+        (!unheard).then_some((host, ended))
     }
 
     /// TLS to the host itself, where what came in was in TLS.
@@ -129,9 +171,9 @@ impl Exchange<'_> {
         }
         self.meter.charge(begun.len())?;
         let Self { shared, client, head, chunked, meter, motion, status, .. } = self;
-        host.write_all(&begun).await?;
-        motion.sent(begun.len());
         let upload = async {
+            host.write_all(&begun).await?;
+            motion.sent(begun.len());
             while !body.is_done() {
                 let mut data = Vec::new();
                 let walked = body
@@ -139,10 +181,7 @@ impl Exchange<'_> {
                     .map_err(|bad| Denial::new("egress-malformed", bad.to_string()))?;
                 bytes.drain(..walked.used);
                 if let Some(passing) = &mut passing {
-                    data = passing.take(&data)?;
-                    if walked.done {
-                        data.extend(passing.finish()?);
-                    }
+                    data = shared.lookers.take(passing, data, walked.done).await?;
                 }
                 let mut piece = Vec::new();
                 if *chunked {
@@ -173,7 +212,7 @@ impl Exchange<'_> {
                 answered = &mut answer => {
                     // Whoever answers before all was sent does not want the rest.
                     return match answered? {
-                        Answered::Whole if uploading => Ok(Answered::Closed),
+                        Answered::Whole { .. } if uploading => Ok(Answered::Closed),
                         answered => Ok(answered),
                     };
                 }
@@ -240,31 +279,36 @@ async fn pass_answer(
     let mut body = Body::of_answer(answer.framing, answer.status, &head.method);
     let out = answer_head(&answer, head, body.is_endless())?;
     bytes.drain(..answer.length);
-    *status = Some(answer.status);
-    client.write_all(&out).await?;
     if answer.status == 101 {
+        *status = Some(answer.status);
+        client.write_all(&out).await?;
         return Ok(Answered::Upgraded(bytes));
     }
     let endless = body.is_endless();
-    let mut left = bytes;
+    let mut open = stays_open(&answer, head);
+    let mut left = out;
     let mut done = false;
     let bad = |_| Cut::Broken("the body of the answer cannot be read".to_owned());
-    if !left.is_empty() {
-        let walked = body.walk(&left, true, |_| {}).map_err(bad)?;
-        left.truncate(walked.used);
+    if !bytes.is_empty() {
+        let walked = body.walk(&bytes, true, |_| {}).map_err(bad)?;
+        left.extend_from_slice(&bytes[..walked.used]);
+        open &= walked.used == bytes.len();
         done = walked.done;
     }
     done |= body.is_done();
+    // From here on the one who asked has some of it.
+    *status = Some(answer.status);
     loop {
         client.write_all(&left).await?;
         left.clear();
         if done {
-            return Ok(Answered::Whole);
+            return Ok(Answered::Whole { open });
         }
         let count = host
             .read_with(|piece| -> Result<usize, Cut> {
                 let walked = body.walk(piece, true, |_| {}).map_err(bad)?;
                 done = walked.done;
+                open &= walked.used == piece.len();
                 let written = client.write_some(&piece[..walked.used])?;
                 left.extend_from_slice(&piece[written..walked.used]);
                 Ok(piece.len())

@@ -187,6 +187,11 @@ impl Answer {
         Ok(Some(Self { status, reason, minor, headers, framing, length }))
     }
 
+    /// Whether it says this of the connection.
+    pub(super) fn connection(&self, word: &str) -> bool {
+        tokens(&self.headers, "connection").any(|token| is(token, word))
+    }
+
     /// The headers that go on to the one who asked.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use tokio::time::timeout;
 
 use super::admit::{Shared, Standing};
+use super::again::may_be_repeated;
 use super::body::Body;
 use super::connection::{Front, LAST, open, tunnel_request};
 use super::decider::{Denial, Request, Way};
@@ -215,7 +216,10 @@ fn read_target(head: &Head, fixed: Option<&Fixed>) -> Result<(Target, String), D
         }
     };
     let lower = path.to_ascii_lowercase();
-    if path.contains('#') || ["%00", "%0a", "%0d"].iter().any(|coded| lower.contains(coded)) {
+    // Text in a query has lines; it is passed on as it came.
+    let place = lower.split('?').next().unwrap_or_default();
+    let lines = ["%0a", "%0d"].iter().any(|coded| place.contains(coded));
+    if lines || path.contains('#') || lower.contains("%00") {
         return Err(bad("the address has a fragment, or line ends and zeros in disguise"));
     }
     let usual = if fixed.is_some_and(|fixed| fixed.scheme == "https") { 443 } else { 80 };
@@ -266,7 +270,7 @@ async fn forward(
             return Next::Ends;
         }
     };
-    let (first, passing) = match look_at_body(shared, head, &mut shown, &body) {
+    let (first, passing) = match look_at_body(shared, head, &mut shown, &body).await {
         Ok(looked) => looked,
         Err((status, denial)) => {
             refuse(shared, client, request, status, denial).await;
@@ -289,6 +293,7 @@ async fn forward(
         meter: admitted.meter,
         motion: Motion::new(),
         status: None,
+        again: may_be_repeated(head, scheme).then(|| target.clone()),
         #[cfg(feature = "inspect")]
         inspected: match &target.host {
             Host::Name(name) if scheme == "https" => Some(name.clone()),
@@ -356,7 +361,8 @@ async fn judge_head(
         write_header(&mut out, "Connection", b"Upgrade");
         write_header(&mut out, "Upgrade", b"websocket");
     } else {
-        write_header(&mut out, "Connection", b"close");
+        let word: &[u8] = if may_be_repeated(head, scheme) { b"keep-alive" } else { b"close" };
+        write_header(&mut out, "Connection", word);
     }
     out.extend_from_slice(b"\r\n");
     if !shared.config.secrets {
@@ -375,7 +381,7 @@ async fn judge_head(
 
 /// Looks at the beginning of the body: what of it may be sent, and who looks at the rest. What is compressed is
 /// shown as what it was.
-fn look_at_body(
+async fn look_at_body(
     shared: &Shared,
     head: &Head,
     shown: &mut Vec<u8>,
@@ -387,10 +393,8 @@ fn look_at_body(
     let forbid = |denial| (403, denial);
     let mut passing =
         Passing::of(head, shared.config.limits.upload).map_err(|denial| (415, denial))?;
-    let mut first = passing.take(shown).map_err(forbid)?;
-    if body.is_done() {
-        first.extend(passing.finish().map_err(forbid)?);
-    }
+    let looked = shared.lookers.take(&mut passing, shown.clone(), body.is_done()).await;
+    let first = looked.map_err(forbid)?;
     if let Some(unpacked) = passing.unpacked() {
         *shown = unpacked;
     }

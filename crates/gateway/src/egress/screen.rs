@@ -5,12 +5,12 @@ mod tests;
 
 use std::borrow::Cow;
 
-use wardkeep_detect::secrets::{Secret, find_coded_secrets, find_secrets, redact};
+use wardkeep_detect::secrets::{Secret, find_coded_secrets, find_joined_secrets, redact};
 use wardkeep_detect::urls::{UrlContext, UrlMatch, UrlRiskKind, judge_url, parse_url};
 
 use super::decider::Denial;
 use super::head::Head;
-use super::host::Host;
+use super::host::{Host, Target};
 use super::owners::{Owner, is_below, is_named_after, is_this_machine, owner_of};
 
 /// From here on a secret is sure.
@@ -21,7 +21,7 @@ const ENCODED: f32 = 0.5;
 /// A secret in a text, as it is or encoded, whoever it is for.
 pub(super) fn secret_in(bytes: &[u8]) -> Option<Denial> {
     let text = readable(bytes);
-    let plain = sure(find_secrets(&text)).next();
+    let plain = sure(find_joined_secrets(&text)).next();
     let secret = plain.or_else(|| sure(find_coded_secrets(&text)).next())?;
     Some(denial(&secret, "would be sent"))
 }
@@ -47,7 +47,8 @@ fn readable(bytes: &[u8]) -> Cow<'_, str> {
 
 /// A text without the secrets in it.
 pub(super) fn without_secrets(text: &str) -> String {
-    let secrets: Vec<_> = sure(find_secrets(text)).chain(sure(find_coded_secrets(text))).collect();
+    let secrets: Vec<_> =
+        sure(find_joined_secrets(text)).chain(sure(find_coded_secrets(text))).collect();
     if secrets.is_empty() { text.to_owned() } else { redact(text, &secrets) }
 }
 
@@ -68,17 +69,17 @@ pub(super) struct Going<'a> {
 /// `head` is what would be sent: a first line, and lines of headers.
 pub(super) fn secret_in_head(head: &[u8], going: Going<'_>) -> Option<Denial> {
     let text = readable(head);
-    for secret in sure(find_secrets(&text)) {
+    for secret in sure(find_joined_secrets(&text)) {
         let start = text[..secret.span.start].rfind('\n').map_or(0, |end| end + 1);
         let line = text[start..].split("\r\n").next().unwrap_or_default();
-        let place = Place::of(line, secret.span.start - start, start == 0);
+        let place = Place::of(line, secret.span.start - start, start == 0, going);
         if let Some(denial) = objection(&secret, place, going) {
             return Some(denial);
         }
     }
     for (at, line) in text.split("\r\n").enumerate() {
         for secret in sure(find_coded_secrets(line)) {
-            let place = Place::of(line, secret.span.start, at == 0);
+            let place = Place::of(line, secret.span.start, at == 0, going);
             if let Some(denial) = objection(&secret, place, going) {
                 return Some(denial);
             }
@@ -98,21 +99,48 @@ enum Place {
 }
 
 impl Place {
-    fn of(line: &str, at: usize, first: bool) -> Self {
+    fn of(line: &str, at: usize, first: bool, going: Going<'_>) -> Self {
         let before = line.get(..at).unwrap_or(line);
-        let named =
-            |name: &str| if is_for_credentials(name) { Self::Credential } else { Self::Elsewhere };
-        if !first {
-            return before.split_once(':').map_or(Self::Elsewhere, |(name, _)| named(name));
+        if first {
+            return before
+                .split_once(' ')
+                .map_or(Self::Elsewhere, |(_, start)| Self::within(start));
         }
-        let Some((_, address)) = before.split_once(' ') else { return Self::Elsewhere };
-        match address.rsplit_once(['?', '&', ';']) {
+        match before.split_once(':') {
+            Some((name, start)) if is_own_referer(name, line, going) => Self::within(start),
+            Some((name, _)) => Self::named(name),
+            None => Self::Elsewhere,
+        }
+    }
+
+    /// In an address, behind its start.
+    fn within(start: &str) -> Self {
+        match start.rsplit_once(['?', '&', ';']) {
             None => Self::Path,
             Some((_, parameter)) => {
-                parameter.split_once('=').map_or(Self::Elsewhere, |(name, _)| named(name))
+                parameter.split_once('=').map_or(Self::Elsewhere, |(name, _)| Self::named(name))
             }
         }
     }
+
+    fn named(name: &str) -> Self {
+        if is_for_credentials(name) { Self::Credential } else { Self::Elsewhere }
+    }
+}
+
+/// Whether a header is the `Referer` of a page of the same host: that has had its address already.
+fn is_own_referer(name: &str, line: &str, going: Going<'_>) -> bool {
+    let value = line.get(name.len() + 1..).unwrap_or_default().trim_ascii();
+    let (rest, usual) = match (value.strip_prefix("https://"), value.strip_prefix("http://")) {
+        // Nobody on the way is told what came in TLS.
+        (Some(rest), _) if going.secure => (rest, 443),
+        (_, Some(rest)) => (rest, 80),
+        _ => return false,
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    name.eq_ignore_ascii_case("referer")
+        && Target::parse(authority.as_bytes(), Some(usual))
+            .is_ok_and(|target| target.host == *going.host)
 }
 
 /// Parts of names of headers and parameters that carry a credential. Whoever could choose such a name for a secret

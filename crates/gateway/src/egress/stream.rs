@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
 
-use rustix::net::Shutdown;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
@@ -121,6 +122,26 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// From now on, what is sent has to be acknowledged within this time.
+    pub(super) fn give_up_after(&self, time: Duration) {
+        if let Self::Tcp(stream) = self {
+            let millis = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+            // Without it, it only takes longer.
+            let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, millis);
+        }
+    }
+
+    /// Whether the other side neither says anything nor has gone.
+    pub(super) fn is_quiet(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let mut byte = [0_u8];
+        let heard = match self {
+            Self::Tcp(stream) => rustix::net::recv(stream, &mut byte[..], flags),
+            Self::Unix(stream) => rustix::net::recv(stream, &mut byte[..], flags),
+        };
+        matches!(heard, Err(Errno::AGAIN))
     }
 
     /// Says that nothing more will be written.

@@ -13,8 +13,6 @@ use wardkeep_monitor::monitor::{
 
 use crate::place::Place;
 
-/// Messages on their way at a time: while one is flushed, the next is decided.
-const MESSAGES: usize = 2;
 /// How long what nobody waits for may be kept, for something to go along with.
 const LINGERS: Duration = Duration::from_millis(2);
 /// Bytes of one message, as far as they are counted; a longer question goes alone.
@@ -22,7 +20,7 @@ const LONGEST: usize = 1 << 20;
 /// More than what is around the texts of a question.
 const AROUND: usize = 1 << 10;
 
-type Answered = Result<EgressAnswer, String>;
+type Reply = Result<EgressAnswer, String>;
 
 /// Whether somebody waits for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +43,9 @@ struct Queue {
     waiting: VecDeque<Waiting>,
     /// How many of those are urgent.
     urgent: usize,
-    /// Messages that are not answered yet.
-    messages: usize,
+    /// Whether a message is not answered yet. One at a time: what comes meanwhile is more, and flushed together, so that
+    /// the disk and the processors are asked less often than with several on their way.
+    sent: bool,
     /// Whether somebody will look after [`LINGERS`].
     lingers: bool,
 }
@@ -55,15 +54,24 @@ struct Queue {
 struct Waiting {
     asked: EgressBody,
     urgency: Urgency,
-    answer: oneshot::Sender<Answered>,
+    answer: oneshot::Sender<Reply>,
+}
+
+/// A message on its way. However that ends, another may follow.
+struct Answered<'a>(&'a Together);
+
+impl Drop for Answered<'_> {
+    fn drop(&mut self) {
+        self.0.queue().sent = false;
+    }
 }
 
 impl Queue {
     /// Whether a message is to be sent now; then it counts as sent.
     fn may_send(&mut self) -> bool {
         let due = self.urgent > 0 || self.waiting.len() >= SEVERAL;
-        let sends = due && self.messages < MESSAGES;
-        self.messages += usize::from(sends);
+        let sends = due && !self.sent;
+        self.sent |= sends;
         sends
     }
 
@@ -88,14 +96,14 @@ impl Together {
     }
 
     /// Asks, and waits for the answer. Whatever goes wrong is an error, and an error is a denial.
-    pub(super) async fn ask(self: &Arc<Self>, asked: EgressBody, urgency: Urgency) -> Answered {
+    pub(super) async fn ask(self: &Arc<Self>, asked: EgressBody, urgency: Urgency) -> Reply {
         let (answer, answered) = oneshot::channel();
         let (sends, lingers) = {
             let mut queue = self.queue();
             queue.waiting.push_back(Waiting { asked, urgency, answer });
             queue.urgent += usize::from(urgency == Urgency::Now);
             let sends = queue.may_send();
-            let lingers = !sends && queue.messages == 0 && !queue.lingers;
+            let lingers = !sends && !queue.sent && !queue.lingers;
             queue.lingers |= lingers;
             (sends, lingers)
         };
@@ -115,20 +123,21 @@ impl Together {
                 let mut queue = self.queue();
                 queue.lingers = false;
                 // Where a message is on its way, whoever sent it looks again.
-                if queue.waiting.is_empty() || queue.messages > 0 {
+                if queue.waiting.is_empty() || queue.sent {
                     return;
                 }
-                queue.messages += 1;
+                queue.sent = true;
             }
             let message = self.queue().next();
+            let answered = Answered(&self);
             self.put(message).await;
+            drop(answered);
             let mut queue = self.queue();
-            queue.messages -= 1;
             if queue.may_send() {
                 lingers = false;
                 continue;
             }
-            lingers = !queue.waiting.is_empty() && queue.messages == 0 && !queue.lingers;
+            lingers = !queue.waiting.is_empty() && !queue.lingers;
             if !lingers {
                 return;
             }

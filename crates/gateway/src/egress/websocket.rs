@@ -14,7 +14,7 @@ use super::tunnel::{Cut, Motion};
 /// Bytes that are read at a time.
 const PIECE: usize = 64 << 10;
 /// Bytes of frames that may wait for the rest of a message.
-const WAITING: usize = 1 << 20;
+const WAITING: usize = 2 << 20;
 
 /// Carries a WebSocket to its end; `first` is what the client has sent already.
 pub(super) async fn carry(

@@ -579,7 +579,8 @@ fn x23_line_ends_in_disguise() {
     let proxy = Lab::new().start();
     for url in [
         "http://allowed.test/%0d%0aHost:evil",
-        "http://allowed.test/?a=%0D%0A",
+        "http://allowed.test/a%0a?b=c",
+        "http://allowed.test/?a=%00",
         "http://allowed.test/%00",
         "http://allowed.test/\rX",
         "http://allowed.test/\nX: y",

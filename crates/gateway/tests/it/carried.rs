@@ -1,6 +1,7 @@
 //! Secrets carried out in heads, addresses and bodies, by a client that hides them.
 
 use std::io::{Read as _, Write as _};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -121,6 +122,10 @@ fn escapes_in_addresses_are_undone() {
         stopped(&proxy, &get(&proxy, &target, ""), "egress-secret");
     }
     stopped(&proxy, &get(&proxy, &format!("/#{once}"), ""), "egress-malformed");
+    // Text of several lines, as in links to a new issue; what is in it is looked at.
+    assert_eq!(status(&get(&proxy, "/issues/new?title=a&body=line1%0Aline2%0D%0A", "")), 200);
+    let lines = get(&proxy, &format!("/?body=line1%0A{once}%0Aline2"), "");
+    assert!(lines.contains("egress-secret"), "{lines}");
     assert_eq!(
         status(&get(&proxy, "/%E4%BD%A0?q=100%25+of+%7Bx%7D&u=http%3A%2F%2Fa.test%2F", "")),
         200
@@ -142,8 +147,33 @@ fn forms_and_json_are_undone() {
         format!("{{\"text\":\"{json}\"}}"),
         format!("{{\"content\":\"{}\"}}", lines.join("\\n")),
         lines.join("\n"),
+        lines.join(" \n  "),
+        ["{\"u\":\"postgres:\\/\\/app:", "s9fK2mQx7Lw4", "@db.internal.corp\\/app\"}"].concat(),
+        token().bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+        token().bytes().map(|byte| format!("&#x{byte:02x};")).collect(),
+        token().bytes().map(|byte| format!("{byte:02x} ")).collect(),
     ] {
         stopped(&proxy, &post(&proxy, "", body.as_bytes()), "egress-secret");
+    }
+}
+
+#[test]
+fn a_token_with_signs_joined_to_it_is_one() {
+    let proxy = Lab::new().start();
+    let more = "A".repeat(400);
+    let joined = |before: &str, behind: &str| format!("{before}{}{behind}", token());
+    for text in [
+        joined("x", ""),
+        joined("", "x"),
+        joined("_", ""),
+        joined("-", "-x"),
+        joined("", &more),
+        joined(&more, &more),
+        STANDARD.encode(joined("x", "x")),
+    ] {
+        stopped(&proxy, &post(&proxy, "", text.as_bytes()), "egress-secret");
+        stopped(&proxy, &get(&proxy, &format!("/?q={text}"), ""), "egress-secret");
+        stopped(&proxy, &get(&proxy, "/", &format!("X-Data: {text}\r\n")), "egress-secret");
     }
 }
 
@@ -274,6 +304,38 @@ fn a_body_that_grows_without_end_is_cut() {
 }
 
 #[test]
+fn nobody_waits_while_bodies_are_unpacked() {
+    // One thread serves all.
+    let proxy = Lab::new().start();
+    let bomb = gzip(&"ab".repeat(100 << 20), Compression::best());
+    let head = format!(
+        "POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n{GZIP}Content-Length: {}\r\n\r\n",
+        bomb.len()
+    );
+    let asked = [head.as_bytes(), &bomb].concat();
+    let mut bombs = [(); 4].map(|()| proxy.connect());
+    for stream in &mut bombs {
+        stream.write_all(&asked).unwrap();
+    }
+    let small = gzip("a few words", Compression::best());
+    for turn in 0..5 {
+        let began = Instant::now();
+        assert_eq!(status(&get(&proxy, "/", "")), 200);
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+        if turn == 0 {
+            // They are still at work: none was answered.
+            for stream in &mut bombs {
+                stream.set_nonblocking(true).unwrap();
+                assert!(stream.read(&mut [0]).is_err());
+            }
+        }
+        // Those that are compressed themselves wait for their turn.
+        assert_eq!(status(&post(&proxy, GZIP, &small)), 200);
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
 fn trailers_of_requests_are_refused() {
     let proxy = Lab::new().start();
     let asked = format!(
@@ -333,7 +395,8 @@ fn messages_of_a_websocket_are_looked_at() {
     while !got.ends_with(&message("hello")) && stream.read(&mut byte).unwrap() == 1 {
         got.push(byte[0]);
     }
-    stream.write_all(&message(&token())).unwrap();
+    // With a sign more, too.
+    stream.write_all(&message(&format!("x{}", token()))).unwrap();
     read_all(&mut stream);
     let outcomes = proxy.seen.wait_outcomes(1);
     assert_eq!(cut_by(&outcomes[0].1.ended), "egress-secret");

@@ -121,6 +121,8 @@ fn requests_inside_of_tls_are_judged() {
     assert_eq!((decided.len(), decided[0].way), (1, Way::Inspected));
     assert_eq!(decided[0].url, "https://allowed.test/a?b=c");
     assert!(proxy.seen.origin_text().starts_with("GET /a?b=c HTTP/1.1\r\nHost: allowed.test\r\n"));
+    // Of those that are looked into none is used again.
+    assert!(proxy.seen.origin_text().contains("\r\nConnection: close\r\n"));
 
     // A secret, another method, another host, a lookup of names.
     let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAA\

@@ -1,6 +1,8 @@
 //! Integration tests of the gateway crate, one binary.
 
 #[cfg(test)]
+mod again;
+#[cfg(test)]
 mod asking;
 #[cfg(test)]
 mod attacks;

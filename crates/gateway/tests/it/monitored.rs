@@ -127,6 +127,26 @@ fn the_owners_lists_hold_for_names_and_addresses() {
     assert_eq!(proxy.seen.dials(), 1);
 }
 
+/// Rules of the proxy say what may be reached; what may be told there, the owner's configuration.
+#[test]
+fn a_login_needs_a_host_of_the_owners_list() {
+    let refresh = ["grant_type=refresh_token&refresh_token=", "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9v"];
+    for body in [
+        ["username=me&password=", "Tr0ub4dor%263horse"].concat(),
+        refresh.concat(),
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----\n".to_owned(),
+    ] {
+        let scene = Scene::new("");
+        let proxy = scene.proxy(Lab::new());
+        let head = "POST http://allowed.test/login HTTP/1.1\r\nHost: allowed.test\r\n";
+        let asked = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        let answer = proxy.send(asked.as_bytes());
+        assert!(answer.contains("net-deny-secrets"), "{answer}");
+        assert!(answer.contains("add the host to `allowed_domains`"), "{answer}");
+        assert_eq!(proxy.seen.dials(), 0);
+    }
+}
+
 #[test]
 fn without_a_journal_nothing_leaves() {
     let scene = Scene::new("");

@@ -291,6 +291,32 @@ fn credentials_in_addresses_that_hosts_take_there_pass() {
 }
 
 #[test]
+fn a_page_of_the_same_host_may_be_named_with_its_address() {
+    let line = |referer: &str| format!("GET /x HTTP/1.1\nHost: app.test\nReferer: {referer}");
+    let page = format!("https://app.test/?a=b&token={}", jwt());
+    passes("app.test", &line(&page));
+    passes("app.test", &line(&page.replace("app.test", "app.test:8443")));
+    passes("www.google.com", &line(&format!("https://www.google.com/maps?key={}", google())));
+    for (host, referer) in [
+        // Another host is not told, nor the same in the clear, nor what is not in its place.
+        ("other.test", page.clone()),
+        ("app.test.evil.test", page.clone()),
+        ("app.test", page.replace("app.test", "user@app.test")),
+        ("app.test", page.replace("https://app.test", "https://evil.test/?u=https://app.test")),
+        ("app.test", page.replace("token=", "q=")),
+        ("app.test", format!("https://app.test/{}", jwt())),
+        ("app.test", format!("https://app.test/?token={}", github())),
+        ("app.test", format!("https://app.test/?token={}", private_key().replace(' ', "+"))),
+    ] {
+        is_stopped(host, &line(&referer));
+    }
+    let host = Host::Name("app.test".to_owned());
+    let head = line(&page).replace('\n', "\r\n") + "\r\n\r\n";
+    assert!(secret_in_head(head.as_bytes(), Going { secure: false, ..going(&host) }).is_some());
+    is_stopped("app.test", &line(&page).replace("Referer", "X-Data"));
+}
+
+#[test]
 fn ordinary_traffic_passes() {
     let rows = [
         (
