@@ -196,6 +196,9 @@ const NAME_REQUESTS: &[u32] = &[
 /// All of bcachefs, which makes subvolumes by several.
 const BCACHEFS: u32 = 0xBC00;
 
+/// Have others wait who open a file, or tell of each who does, and no program needs them: F_SETLEASE, F_NOTIFY.
+const FILE_REQUESTS: &[u32] = &[1024, 1026];
+
 /// The filter as the kernel takes it.
 pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     let mut to = Assembler::new();
@@ -222,6 +225,7 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     }
     to.deny_equal(libc::SYS_ioctl, 1, TERMINAL_REQUESTS, EPERM);
     name_requests(&mut to);
+    to.deny_equal(libc::SYS_fcntl, 1, FILE_REQUESTS, EPERM);
     to.deny_other(libc::SYS_personality, 0, &[0, u32::MAX], EPERM);
     // A listener of one's own, beside the one that watches.
     to.deny_bits(libc::SYS_seccomp, 1, 1 << 3, EPERM);

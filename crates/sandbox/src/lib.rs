@@ -61,4 +61,4 @@ pub use run::{Answers, Ended, Prepared, Question, Remains, Repository, Running, 
 pub use seccomp::{SeccompProfile, SeccompSource};
 pub use skill::{SandboxHandle, SkillExecutionConfig, prepare_skill_sandbox};
 pub use spec::{Applied, Cpus, Layer, Limits, Missing, Network, Spec};
-pub use view::{Explained, explain, holds_secrets};
+pub use view::{Explained, NewSettings, SettingsFolder, explain, holds_secrets};

@@ -9,7 +9,7 @@ mod lists;
 mod pattern;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use self::lists::{
     AGENTS, AS_WRITTEN, BEGINNINGS, COPIES, ENDINGS, EXAMPLES, GIT, IDENTITY, INTEGRATION,
@@ -105,27 +105,114 @@ pub enum Guard {
 /// A table of names, ready to ask.
 #[derive(Debug, Clone)]
 pub struct Names {
-    /// By the last part, folded; each with the parts that must stand before it, nearest first.
-    table: HashMap<Name, Vec<Listed>>,
-    /// The names of several parts, cut in two at each place, by the last part before the cut.
-    cut: HashMap<Name, Vec<Cut>>,
-    /// Lengths of the last parts, so that most names need no look-up.
-    lengths: u64,
-    /// Their first bytes.
-    firsts: [u64; 4],
+    /// Shared by all copies that list the same names.
+    table: Arc<Table>,
     patterns: Vec<PathPattern>,
     /// Places where the owner guards a name no more.
     released: Vec<Released>,
 }
 
+/// Names by their last parts. It is made for each run, so that it must be cheap to make: built-in names stay where they are.
+#[derive(Debug, Clone)]
+struct Table {
+    all: Vec<Listed>,
+    /// For each number of a last part the first in `all`, which leads to the next; [`NONE`] where there is none.
+    heads: Vec<u32>,
+    /// Lengths of the last parts, so that most names need no look-up.
+    lengths: u64,
+    /// Their first bytes.
+    firsts: [u64; 4],
+}
+
 /// A name of the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Listed {
-    /// The parts that must stand before it, nearest first.
-    before: Vec<Name>,
+    /// Its parts, with `/` between; folded, but for the case of plain letters.
+    path: Cow<'static, [u8]>,
     guard: Guard,
-    /// How it is written, if nobody looks for it in another case.
-    written: Option<&'static str>,
+    /// Whether nobody looks for it in another case.
+    as_written: bool,
+    next: u32,
+}
+
+impl Listed {
+    /// A name of the lists, of which all are plain letters.
+    fn built_in(name: &'static str, guard: Guard) -> Self {
+        let as_written = AS_WRITTEN.contains(&name);
+        Self { path: Cow::Borrowed(name.as_bytes()), guard, as_written, next: NONE }
+    }
+
+    /// The parts, nearest first.
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.path.rsplit(|byte| *byte == b'/')
+    }
+
+    fn last(&self) -> &[u8] {
+        self.parts().next().unwrap_or_default()
+    }
+
+    /// What it would end with behind each of its parts but the last, and the parts before that, nearest first.
+    fn cuts(&self) -> impl Iterator<Item = (&[u8], impl Iterator<Item = &[u8]>)> {
+        let ends = self.path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        ends.map(|(at, _)| (&self.path[at + 1..], self.path[..at].rsplit(|byte| *byte == b'/')))
+    }
+}
+
+/// No name of the table.
+const NONE: u32 = u32::MAX;
+/// How many numbers there are for last parts; a power of two.
+const HEADS: usize = 1024;
+
+/// The number of a last part, whatever its case.
+fn number_of(last: &[u8]) -> usize {
+    let step = |sum: u32, byte: &u8| {
+        (sum ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193)
+    };
+    let sum = last.iter().fold(0x811c_9dc5, step);
+    (sum ^ (sum >> 15)) as usize % HEADS
+}
+
+impl Table {
+    fn none() -> Self {
+        Self { all: Vec::with_capacity(512), heads: vec![NONE; HEADS], lengths: 0, firsts: [0; 4] }
+    }
+
+    fn add(&mut self, mut listed: Listed) -> bool {
+        let last = listed.last();
+        let (Some(first), Ok(place)) = (last.first(), u32::try_from(self.all.len())) else {
+            return false;
+        };
+        if last.len() > LONGEST || place == NONE {
+            return false;
+        }
+        self.lengths |= 1 << last.len();
+        for first in [first.to_ascii_lowercase(), first.to_ascii_uppercase()] {
+            self.firsts[usize::from(first >> 6)] |= 1 << (first & 63);
+        }
+        let number = number_of(last);
+        listed.next = self.heads[number];
+        self.heads[number] = place;
+        self.all.push(listed);
+        true
+    }
+
+    /// The names with a last part, whatever its case.
+    fn with_last(&self, last: &[u8]) -> impl Iterator<Item = &Listed> {
+        let of = |place: u32| self.all.get(place as usize);
+        let first = of(self.heads[number_of(last)]);
+        let all = std::iter::successors(first, move |listed| of(listed.next));
+        all.filter(move |listed| listed.last().eq_ignore_ascii_case(last))
+    }
+
+    fn remove(&mut self, is_it: impl Fn(&Listed) -> bool) {
+        let mut left = Self::none();
+        for listed in std::mem::take(&mut self.all) {
+            if !is_it(&listed) {
+                left.add(listed);
+            }
+        }
+        *self = left;
+    }
 }
 
 /// A place where a name is not guarded, as it is written.
@@ -158,10 +245,8 @@ impl Released {
     }
 }
 
-/// One part of a path, folded.
+/// One part of a path, as it is written.
 type Name = Box<[u8]>;
-/// What is further before a cut, nearest first, and what is behind it.
-type Cut = (Vec<Name>, Vec<Name>);
 
 /// A name that was found in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,60 +274,40 @@ impl Names {
     /// The built-in names.
     #[must_use]
     pub fn standard() -> Self {
-        let mut names = Self::none();
+        let mut table = Table::none();
         for list in [IDENTITY, AGENTS, GIT, VERSIONS, STARTUP, INTEGRATION, PACKAGES] {
             for name in list {
-                let written = AS_WRITTEN.iter().find(|one| *one == name);
-                names.list(name, Guard::ReadOnly, written.copied());
+                table.add(Listed::built_in(name, Guard::ReadOnly));
             }
         }
         for name in SECRETS {
-            names.add(name, Guard::Masked);
+            table.add(Listed::built_in(name, Guard::Masked));
         }
-        names
+        Self::of_table(table)
     }
 
+    fn of_table(table: Table) -> Self {
+        Self { table: Arc::new(table), patterns: Vec::new(), released: Vec::new() }
+    }
+
+    #[cfg(test)]
     fn none() -> Self {
-        Self {
-            table: HashMap::new(),
-            cut: HashMap::new(),
-            lengths: 0,
-            firsts: [0; 4],
-            patterns: Vec::new(),
-            released: Vec::new(),
-        }
+        Self::of_table(Table::none())
     }
 
     /// Adds a name, or the last parts of a path. One that is empty or longer than a name can be is not
     /// added; says whether it was.
     pub fn add(&mut self, path: &str, guard: Guard) -> bool {
-        self.list(path, guard, None)
-    }
-
-    fn list(&mut self, path: &str, guard: Guard, written: Option<&'static str>) -> bool {
-        let parts = folded_parts(path);
-        let Some((last, before)) = parts.split_last().filter(|(last, _)| last.len() <= LONGEST)
-        else {
-            return false;
+        let path = folded_parts(path).join(&b'/');
+        let same = |one: &Listed| {
+            one.path.eq_ignore_ascii_case(&path) && one.guard == guard && !one.as_written
         };
-        self.lengths |= 1 << last.len();
-        for first in [last[0], last[0].to_ascii_uppercase()] {
-            self.firsts[usize::from(first >> 6)] |= 1 << (first & 63);
+        let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if self.table.with_last(last).any(same) {
+            return true;
         }
-        let nearest_first = |parts: &[Name]| parts.iter().rev().cloned().collect::<Vec<_>>();
-        let known = self.table.entry(last.clone()).or_default();
-        let listed = Listed { before: nearest_first(before), guard, written };
-        if !known.contains(&listed) {
-            known.push(listed);
-        }
-        for at in 1..parts.len() {
-            let (head, tail) = parts.split_at(at);
-            if let Some((end, above)) = head.split_last() {
-                let known = self.cut.entry(end.clone()).or_default();
-                known.push((nearest_first(above), tail.to_vec()));
-            }
-        }
-        true
+        let path = Cow::Owned(path);
+        Arc::make_mut(&mut self.table).add(Listed { path, guard, as_written: false, next: NONE })
     }
 
     /// Adds a pattern: what it fits may be read and never written, made, moved or removed.
@@ -256,32 +321,25 @@ impl Names {
     /// that place, as it is written: `docs/agents.md` at any depth, `/docs/agents.md` only at the top. So is one that
     /// is known by its form alone: `test.env`.
     pub fn release(&mut self, path: &str) -> bool {
-        let parts = folded_parts(path);
-        let Some((last, before)) = parts.split_last() else { return false };
-        let is_it = |known: &[Name]| known.iter().eq(before.iter().rev());
-        let known = self.table.get_mut(last);
-        let formed = known.is_none() && by_form(last).is_some();
-        let mut none = Vec::new();
-        let known = known.unwrap_or(&mut none);
-        let count = known.len();
-        known.retain(|listed| !is_it(&listed.before));
-        let released = known.len() < count;
-        if !released && (formed || known.iter().any(|listed| listed.before.is_empty())) {
+        let whole = folded_parts(path).join(&b'/');
+        let last = whole.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if last.is_empty() {
+            return false;
+        }
+        let is_it = |listed: &Listed| listed.path.eq_ignore_ascii_case(&whole);
+        let is_listed = self.table.with_last(last).any(is_it);
+        if is_listed {
+            Arc::make_mut(&mut self.table).remove(is_it);
+        }
+        let mut known = self.table.with_last(last);
+        let is_guarded = by_form(last).is_some()
+            || (!is_listed && known.any(|listed| listed.parts().nth(1).is_none()));
+        if is_guarded {
             let parts = path.rsplit('/').filter(|part| !part.is_empty());
             let parts = parts.map(|part| part.as_bytes().into()).collect();
             self.released.push(Released { at_top: path.starts_with('/'), parts });
-            return true;
         }
-        for at in 1..parts.len() {
-            let (head, tail) = parts.split_at(at);
-            let Some((end, above)) = head.split_last() else { continue };
-            if let Some(known) = self.cut.get_mut(end) {
-                known.retain(|(before, rest)| {
-                    !(before.iter().eq(above.iter().rev()) && rest.as_slice() == tail)
-                });
-            }
-        }
-        released
+        is_listed || is_guarded
     }
 
     /// Whether a folder at a path, or what lies in it, may have names that are guarded elsewhere: proposals to the
@@ -327,7 +385,7 @@ impl Names {
         // What an agent proposes waits for the owner there, and steers nobody.
         let proposed = |found: &Ending| {
             (found.parts, found.guard) == (1, Guard::ReadOnly)
-                && IDENTITY.iter().any(|own| same(&plain, own.to_ascii_lowercase().as_bytes()))
+                && IDENTITY.iter().any(|own| same(&plain, own.as_bytes()))
                 && is_staged(above.clone())
         };
         let released = |found: &Ending| {
@@ -352,26 +410,29 @@ impl Names {
         if let Some(guard) = by_form(name) {
             return Some(Ending { parts: 1, guard, otherwise: false });
         }
+        let table = &*self.table;
         let known = name.len() <= LONGEST
-            && self.lengths & (1 << name.len()) != 0
-            && self.firsts[usize::from(first >> 6)] & (1 << (first & 63)) != 0;
+            && table.lengths & (1 << name.len()) != 0
+            && table.firsts[usize::from(first >> 6)] & (1 << (first & 63)) != 0;
         if !known {
             return None;
         }
-        let mut room = [0; LONGEST];
-        let room = &mut room[..name.len()];
-        room.copy_from_slice(name);
-        room.make_ascii_lowercase();
         let mut found: Option<Ending> = None;
-        for Listed { before, guard, written } in self.table.get(&*room)? {
-            let mut parts = above.clone();
-            if before.iter().all(|wanted| parts.next().is_some_and(|part| same(part, wanted))) {
-                let otherwise = written.is_some_and(|written| written.as_bytes() != name);
-                let ending = Ending { parts: before.len() + 1, guard: *guard, otherwise };
-                if *guard == Guard::Masked {
+        for listed in table.with_last(name) {
+            let mut parts = 1;
+            let mut above = above.clone();
+            let is_it = listed.parts().skip(1).all(|wanted| {
+                parts += 1;
+                above.next().is_some_and(|part| same(part, wanted))
+            });
+            if is_it {
+                let otherwise = listed.as_written && *listed.path != *name;
+                let ending = Ending { parts, guard: listed.guard, otherwise };
+                if listed.guard == Guard::Masked {
                     return Some(ending);
                 }
-                if !otherwise || found.is_none() {
+                // The latest that was listed counts, those that are written otherwise only where there is no other.
+                if found.is_none_or(|found| found.otherwise) {
                     found = Some(ending);
                 }
             }
@@ -400,12 +461,17 @@ impl Names {
     /// and to end in the folder.
     pub(crate) fn continued(&self, parts: &[&[u8]]) -> Vec<Vec<u8>> {
         let Some((name, above)) = parts.split_last() else { return Vec::new() };
-        let known = self.cut.get(folded(name).as_slice()).into_iter().flatten();
-        let fits = known.filter(|(before, _)| {
-            let mut parts = above.iter().rev();
-            before.iter().all(|wanted| parts.next().is_some_and(|part| same(part, wanted)))
-        });
-        let mut found: Vec<_> = fits.map(|(_, tail)| tail.join(&b'/')).collect();
+        let mut found = Vec::new();
+        for listed in &self.table.all {
+            for (tail, mut before) in listed.cuts() {
+                let mut parts = above.iter().rev();
+                let fits = before.next().is_some_and(|wanted| same(name, wanted))
+                    && before.all(|wanted| parts.next().is_some_and(|part| same(part, wanted)));
+                if fits {
+                    found.push(tail.to_ascii_lowercase());
+                }
+            }
+        }
         found.extend(self.patterns.iter().filter_map(|one| one.continued(parts)));
         found
     }
@@ -434,16 +500,14 @@ impl Default for Names {
     }
 }
 
-fn folded_parts(path: &str) -> Vec<Name> {
-    path.split('/')
-        .filter(|part| !part.is_empty())
-        .map(|part| folded(part.as_bytes()).into())
-        .collect()
+fn folded_parts(path: &str) -> Vec<Vec<u8>> {
+    path.split('/').filter(|part| !part.is_empty()).map(|part| folded(part.as_bytes())).collect()
 }
 
-/// Whether a part of a path is a name that is folded already.
+/// Whether a part of a path is a name that is folded already, but for the case of plain letters.
 pub(crate) fn same(part: &[u8], name: &[u8]) -> bool {
-    if part.is_ascii() { part.eq_ignore_ascii_case(name) } else { folded(part) == name }
+    let plain = if part.is_ascii() { Cow::Borrowed(part) } else { Cow::Owned(folded(part)) };
+    plain.eq_ignore_ascii_case(name)
 }
 
 /// A name without what file systems that fold do not see: case, and signs that have no width.
@@ -692,6 +756,7 @@ mod tests {
         assert_eq!(names.of(b"a/notes", b"mine.txt"), None);
         let all = [IDENTITY, AGENTS, GIT, VERSIONS, STARTUP, INTEGRATION, PACKAGES, SECRETS];
         for name in all.into_iter().flatten() {
+            assert!(name.is_ascii() && !name.starts_with('/'), "{name}");
             assert!(of(name).is_some(), "{name}");
             let parts: Vec<&[u8]> = name.split('/').map(str::as_bytes).collect();
             assert!(Names::standard().find(&parts, 0).is_some(), "{name}");

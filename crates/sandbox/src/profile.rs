@@ -32,6 +32,9 @@ pub struct Profile {
     pub keep: Vec<String>,
     /// What begins empty in each run and is gone afterwards: names in `own`, and folders in `write` and `keep`.
     pub fresh: Vec<String>,
+    /// Folders in which the program may have repositories whose working tree is a folder that may be written, such as
+    /// the workspace. Nobody works in them by hand: git writes to that tree for whoever does.
+    pub snapshots: Vec<String>,
     /// Files that steer the program and that it writes all the same: it gets a copy of each, and whoever runs
     /// it keeps of that what does no harm.
     pub private: Vec<String>,
@@ -194,6 +197,7 @@ impl Profile {
             own: both(base.own, self.own),
             keep: both(base.keep, self.keep),
             fresh: both(base.fresh, self.fresh),
+            snapshots: both(base.snapshots, self.snapshots),
             private: both(base.private, self.private),
             masked: both(base.masked, self.masked),
             protect: base.protect.into_iter().chain(self.protect).collect(),
@@ -240,6 +244,7 @@ impl Profile {
         spec.fresh.extend(fresh_paths);
         spec.kept.extend(keep);
         spec.kept.extend(fresh.into_iter().filter(|(_, folder)| *folder));
+        spec.snapshots.extend(paths(&self.snapshots));
         spec.masked.extend(paths(&self.masked));
         spec.protect.extend(self.protect.iter().cloned());
         for name in &self.release {

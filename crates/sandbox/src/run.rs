@@ -24,7 +24,7 @@ use crate::filter;
 use crate::notify::{self, Told};
 use crate::spec::{Applied, Layer, Missing, Network, Spec};
 use crate::sys::{self, Arguments};
-use crate::view::View;
+use crate::view::{NewSettings, View};
 use crate::walk::{MAX_ENTRIES, MAX_FOUND};
 
 use self::group::Group;
@@ -65,6 +65,8 @@ struct Rest {
     landlock: Option<i32>,
     /// Whether there is a filter, and whether names that are made are watched.
     has: (bool, bool),
+    /// Copies of the machine's settings that are mounted, or are to be kept.
+    settings: (Option<File>, Option<NewSettings>),
     /// Known when the workspace was looked at.
     applied: Option<Applied>,
 }
@@ -150,7 +152,8 @@ impl Prepared {
                 what: "cannot hold without the layer `seccomp`: leave it out".to_owned(),
             });
         }
-        let plan = view.plan()?;
+        let mut plan = view.plan()?;
+        let settings = (plan.held.take(), plan.news.take());
         let shares_network = false;
         let filter = filtered.then(|| {
             let no_memory_files = spec.strict_memory;
@@ -202,7 +205,7 @@ impl Prepared {
             models: spec.models,
         };
         let has = (set.filter.is_some(), set.watch.is_some());
-        let rest = Rest { view, spec, missing, landlock, has, applied: None };
+        let rest = Rest { view, spec, missing, landlock, has, settings, applied: None };
         Ok(Self { set, rest })
     }
 
@@ -322,7 +325,7 @@ impl Rest {
                 lack(&self.spec, Layer::Names, why, &mut self.missing)?;
             }
         }
-        let Self { view, spec, missing, applied, landlock, has } = self;
+        let Self { view, spec, missing, applied, landlock, has, .. } = self;
         let make = || what_applies(spec, view, *landlock, *has, missing.clone());
         Ok(applied.get_or_insert_with(make))
     }
@@ -339,7 +342,7 @@ impl Rest {
         if let (Some(shows), Some(root)) = (&set.reads, running.take_outside()) {
             running.look_outside(Outside::new(root, Arc::clone(shows), &self.spec))?;
         }
-        Ok(running.that_knows(self.view.take_folders()))
+        Ok(running.that_knows(self.view.take_folders()).that_has(self.settings))
     }
 
     /// Landlock and the filter alone. What will be in force is written down, if it was not yet.

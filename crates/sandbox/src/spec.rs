@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{Names, PathPattern};
 use crate::seccomp::{SeccompProfile, SeccompSource};
+use crate::view::SettingsFolder;
 use crate::walk::Listings;
 
 /// How long a file system may take, where nothing else is said.
@@ -57,6 +58,9 @@ pub struct Spec {
     pub kept: Vec<(PathBuf, bool)>,
     /// Folders that begin empty in each run although they lie in what may be written, and are gone afterwards.
     pub fresh: Vec<PathBuf>,
+    /// Folders in which repositories may come into being whose working tree is a folder that may be written: an agent's
+    /// own, in which nobody else works.
+    pub snapshots: Vec<PathBuf>,
     /// Names that are guarded in the workspace and in what may be written.
     pub names: Names,
     /// More that is guarded there as `names` are: files and folders that an owner protects.
@@ -64,6 +68,9 @@ pub struct Spec {
     /// What is remembered of folders that may be written, so that the look for guarded names takes less time; what
     /// was seen is given by [`crate::Running::take_seen`].
     pub listings: Option<Arc<Listings>>,
+    /// Where copies of the machine's settings are kept between runs, so that they are not made for each; what is to be
+    /// kept is given by [`crate::Running::take_settings`].
+    pub settings: Option<SettingsFolder>,
     /// A file that every run has open which may write in the same places. Who looks at a name and then makes it, and who
     /// looks through the workspace and is not confined yet, has it locked: nothing that another run moves comes between.
     pub lock: Option<Arc<File>>,
@@ -116,9 +123,11 @@ impl Spec {
             own: Vec::new(),
             kept: Vec::new(),
             fresh: Vec::new(),
+            snapshots: Vec::new(),
             names: Names::standard(),
             protect: Vec::new(),
             listings: None,
+            settings: None,
             lock: None,
             learn: false,
             ask: false,

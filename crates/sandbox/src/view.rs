@@ -8,6 +8,7 @@ mod lists;
 mod paths;
 mod plan;
 mod roots;
+mod settings;
 mod shows;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -25,9 +26,11 @@ use crate::spec::Spec;
 use crate::walk::{Listings, Seen, Walked};
 
 use self::paths::Real;
+use self::settings::Stamp;
 
 pub use explain::{Explained, explain, holds_secrets};
 pub(crate) use plan::{EMPTY_FILES, Guarded, Held, MARK, Plan, Source};
+pub use settings::{NewSettings, SettingsFolder};
 pub(crate) use shows::{Shows, is_credential, secrets_of, sounds_secret};
 
 /// Where the confined program finds what wardkeep puts there.
@@ -58,7 +61,9 @@ struct Entry {
 pub(crate) struct View {
     entries: BTreeMap<PathBuf, Entry>,
     /// Small files that are copied: that is quicker than a mount.
-    copies: BTreeSet<PathBuf>,
+    copies: BTreeMap<PathBuf, Stamp>,
+    /// Where such copies are kept.
+    settings: Option<SettingsFolder>,
     /// Files that stand for others.
     stand_ins: BTreeMap<PathBuf, PathBuf>,
     /// Folders of the run's own in which guarded names are held all the same: an agent obeys them there.
@@ -73,6 +78,8 @@ pub(crate) struct View {
     pinned: BTreeSet<PathBuf>,
     /// Sockets that are other programs'.
     sockets: BTreeSet<PathBuf>,
+    /// Folders in which repositories may have their working trees elsewhere.
+    snapshots: Vec<PathBuf>,
     names: Names,
     listings: Option<Arc<Listings>>,
     seen: Seen,
@@ -86,7 +93,8 @@ impl View {
     pub(crate) fn new(spec: &Spec) -> Result<Self, SandboxError> {
         let mut view = Self {
             entries: BTreeMap::new(),
-            copies: BTreeSet::new(),
+            copies: BTreeMap::new(),
+            settings: spec.settings.clone(),
             stand_ins: BTreeMap::new(),
             own: BTreeSet::new(),
             links: BTreeMap::new(),
@@ -94,6 +102,7 @@ impl View {
             led_to: BTreeMap::new(),
             pinned: BTreeSet::new(),
             sockets: BTreeSet::new(),
+            snapshots: Vec::new(),
             names: spec.names.clone(),
             listings: spec.listings.clone(),
             seen: Seen::default(),
@@ -178,6 +187,12 @@ impl View {
             if above.is_some_and(|(_, above)| above.shown == Shown::Write) {
                 self.entries.insert(real.path, Entry { shown: Shown::Fresh, folder: true });
             }
+        }
+        for path in &spec.snapshots {
+            let mut above = || Some(self.follow(path.parent()?)?.path.join(path.file_name()?));
+            let place = above();
+            let there = self.follow(path).map(|real| real.path);
+            self.snapshots.extend(there.or(place));
         }
         for (path, stand_in) in &spec.private {
             let real = self.place_of(path).ok_or_else(|| SandboxError::Path {
@@ -318,15 +333,17 @@ impl View {
 
     /// Shows a file or folder of the machine's settings.
     fn show_setting(&mut self, path: &Path) {
-        let Some(Real { path: real, kind, size }) = self.follow(path) else { return };
+        let Some(Real { path: real, kind, stamp }) = self.follow(path) else { return };
         if self.covering(&real).is_some() {
             return;
         }
         let can_be_read = || rustix::fs::access(&real, rustix::fs::Access::READ_OK).is_ok();
-        if kind == FileType::RegularFile && size <= LARGEST_COPY as u64 && can_be_read() {
-            self.copies.insert(real);
-        } else {
-            self.show_if_there(&real, Shown::Read);
+        let small = stamp.filter(|stamp| {
+            kind == FileType::RegularFile && stamp.size <= LARGEST_COPY as u64 && can_be_read()
+        });
+        match small {
+            Some(stamp) => drop(self.copies.insert(real, stamp)),
+            None => self.show_if_there(&real, Shown::Read),
         }
     }
 

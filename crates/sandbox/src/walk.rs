@@ -21,6 +21,7 @@ use crate::names::{Guard, Names};
 use crate::notify::git::{self, Part};
 use crate::notify::names::{is_package, parts_of};
 
+pub(crate) use self::listings::is_sure as keeps_times;
 pub use self::listings::{LARGEST, Listings, Seen};
 
 /// Most entries that are looked at.

@@ -41,7 +41,7 @@ impl Network {
 }
 
 /// Settings of the machine on their way into the new root.
-pub(super) struct Copies(JoinHandle<Result<(), Failure>>);
+pub(super) struct Copies(Option<JoinHandle<Result<(), Failure>>>);
 
 impl Copies {
     /// Copies each file of the old root to its place in the new one.
@@ -49,6 +49,9 @@ impl Copies {
         root: BorrowedFd<'_>,
         files: Vec<(CString, CString)>,
     ) -> Result<Self, Failure> {
+        if files.is_empty() {
+            return Ok(Self(None));
+        }
         let root = rustix::io::fcntl_dupfd_cloexec(root, 0);
         let root = root.map_err(Failure::at(Step::Folder, usize::MAX))?;
         let copied = move || {
@@ -59,12 +62,12 @@ impl Copies {
             }
             Ok(())
         };
-        Ok(Self(spawn(copied).map_err(Failure::at(Step::Folder, usize::MAX))?))
+        Ok(Self(Some(spawn(copied).map_err(Failure::at(Step::Folder, usize::MAX))?)))
     }
 
     pub(super) fn finish(self) -> Result<(), Failure> {
         let broken = Failure::at(Step::Folder, usize::MAX)(Errno::IO);
-        self.0.join().unwrap_or(Err(broken))
+        self.0.map_or(Ok(()), |copying| copying.join().unwrap_or(Err(broken)))
     }
 }
 

@@ -123,10 +123,14 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
                 None => supervisor,
             };
             let ends = (set.plan.is_none()).then_some((program, set.landlock));
-            if !is_watched(supervisor.pulse(), set.patience, &life, ends) {
-                return FAILED;
-            }
-            Some(supervisor)
+            let Ok(told) = life.try_clone() else { return FAILED };
+            let patience = set.patience;
+            Some(supervisor.that_begins(move |pulse| {
+                // Where nobody looks, nothing goes on.
+                if !is_watched(pulse, patience, told, ends) {
+                    end_now(ends, FAILED);
+                }
+            }))
         }
         _ => None,
     };
@@ -294,23 +298,27 @@ fn with_reads(supervisor: Supervisor, shows: Arc<Shows>, life: &OwnedFd) -> Supe
 fn is_watched(
     pulse: Arc<Pulse>,
     patience: Duration,
-    life: &OwnedFd,
+    life: OwnedFd,
     ends: Option<(Pid, Option<i32>)>,
 ) -> bool {
-    let Ok(life) = life.try_clone() else { return false };
     let look = move || loop {
         std::thread::sleep((patience / 10).clamp(SHORTEST_LOOK, LONGEST_LOOK));
         if pulse.busy_for() > patience {
             say(life.as_fd(), STUCK, b"");
-            match ends {
-                Some((program, landlock)) => end_all(program, landlock),
-                // This process may have to wait for the file system before it ends; the others need not.
-                None => sys::kill_all_others(),
-            }
-            sys::exit_now(ABANDONED);
+            end_now(ends, ABANDONED);
         }
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(look).is_ok()
+}
+
+/// Ends this process and all that the program has started; `ends` is what no namespace ends.
+fn end_now(ends: Option<(Pid, Option<i32>)>, code: i32) -> ! {
+    match ends {
+        Some((program, landlock)) => end_all(program, landlock),
+        // This process may have to wait for the file system before it ends; the others need not.
+        None => sys::kill_all_others(),
+    }
+    sys::exit_now(code)
 }
 
 /// How often it is looked whether a call is done.

@@ -238,7 +238,7 @@ impl Supervisor {
                 return Err(Errno::INVAL.into());
             }
             let (from, to) = (source.name.as_bytes(), target.name.as_bytes());
-            bare::replace(&source.parent, from, &target.parent, to, &text)?;
+            self.replace(&source.parent, from, &target.parent, to, &text)?;
             return Ok(Done::Value(0));
         }
         let slashes = |place: &Place| if place.slash { "/" } else { "" };

@@ -160,7 +160,7 @@ impl Supervisor {
             if let Some(rule) = executing_rule(&text) {
                 return Err(refuse(rule));
             }
-            replace(folder, name.as_bytes(), folder, name.as_bytes(), &text)?;
+            self.replace(folder, name.as_bytes(), folder, name.as_bytes(), &text)?;
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let hooks = match openat(folder, c"hooks", flags, Mode::empty()) {
@@ -177,6 +177,57 @@ impl Supervisor {
             seen += 1;
             if seen > MOST_HOOKS || (name != b"." && name != b".." && git::is_live_hook(name)) {
                 return Err(refuse("a git hook executes".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what was looked at to a file of our own, since others may still write to the one that it came
+    /// from, and gives it a name. What it came from goes.
+    pub(super) fn replace(
+        &self,
+        source: &OwnedFd,
+        source_name: &[u8],
+        target: &OwnedFd,
+        target_name: &[u8],
+        text: &[u8],
+    ) -> Result<(), Stop> {
+        self.check_works(target, target_name, text)?;
+        let old = statat(source, source_name, AtFlags::SYMLINK_NOFOLLOW)?;
+        // Every open for writing comes through here, so nobody can open it before it has its name.
+        let name = format!(".wardkeep-{}-{}", std::process::id(), old.st_ino);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(target, &name, flags, Mode::RUSR | Mode::WUSR)?;
+        let written = fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))
+            .and_then(|()| std::fs::File::from(file).write_all(text).map_err(|_| Errno::IO))
+            .and_then(|()| renameat_with(target, &name, target, target_name, RenameFlags::empty()));
+        if let Err(error) = written {
+            let _ = unlinkat(target, &name, AtFlags::empty());
+            return Err(error.into());
+        }
+        let now = statat(source, source_name, AtFlags::SYMLINK_NOFOLLOW);
+        // In the same place it has gone already.
+        if now.is_ok_and(|now| (now.st_dev, now.st_ino) == (old.st_dev, old.st_ino)) {
+            unlinkat(source, source_name, AtFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    /// Whether settings lead to no working tree but one that leads back, or one that an agent keeps snapshots of.
+    fn check_works(&self, target: &OwnedFd, name: &[u8], text: &[u8]) -> Result<(), Stop> {
+        let settings = SETTINGS.iter().any(|one| is(name, one));
+        let works =
+            if settings { git::work_trees(text).map_err(|_| Errno::INVAL)? } else { Vec::new() };
+        let elsewhere: Vec<_> = works.iter().filter(|work| !leads_back(target, work)).collect();
+        if !elsewhere.is_empty() {
+            // The thread has a directory of its own, which means nothing to it.
+            rustix::process::fchdir(target)?;
+            let folder = rustix::process::getcwd(Vec::new())?.into_bytes();
+            if !elsewhere.iter().all(|work| self.names.is_snapshot(&folder, work)) {
+                let path = [folder.as_slice(), name].join(&b'/');
+                let rule = "git's setting `core.worktree` leads elsewhere".to_owned();
+                return Err(Stop::Refused(path_buf(&path), rule));
             }
         }
         Ok(())
@@ -199,44 +250,4 @@ pub(super) fn read(folder: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Stop> {
     let file = std::fs::File::from(file);
     file.take(git::MOST as u64 + 1).read_to_end(&mut text).map_err(|_| Errno::IO)?;
     Ok(text)
-}
-
-/// Writes what was looked at to a file of our own, since others may still write to the one that it came
-/// from, and gives it a name. What it came from goes.
-pub(super) fn replace(
-    source: &OwnedFd,
-    source_name: &[u8],
-    target: &OwnedFd,
-    target_name: &[u8],
-    text: &[u8],
-) -> Result<(), Stop> {
-    let settings = SETTINGS.iter().any(|one| is(target_name, one));
-    let works =
-        if settings { git::work_trees(text).map_err(|_| Errno::INVAL)? } else { Vec::new() };
-    if !works.iter().all(|work| leads_back(target, work)) {
-        // The thread has a directory of its own, which means nothing to it.
-        rustix::process::fchdir(target)?;
-        let folder = rustix::process::getcwd(Vec::new())?.into_bytes();
-        let path = [folder.as_slice(), target_name].join(&b'/');
-        let rule = "git's setting `core.worktree` leads elsewhere".to_owned();
-        return Err(Stop::Refused(path_buf(&path), rule));
-    }
-    let old = statat(source, source_name, AtFlags::SYMLINK_NOFOLLOW)?;
-    // Every open for writing comes through here, so nobody can open it before it has its name.
-    let name = format!(".wardkeep-{}-{}", std::process::id(), old.st_ino);
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(target, &name, flags, Mode::RUSR | Mode::WUSR)?;
-    let written = fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))
-        .and_then(|()| std::fs::File::from(file).write_all(text).map_err(|_| Errno::IO))
-        .and_then(|()| renameat_with(target, &name, target, target_name, RenameFlags::empty()));
-    if let Err(error) = written {
-        let _ = unlinkat(target, &name, AtFlags::empty());
-        return Err(error.into());
-    }
-    let now = statat(source, source_name, AtFlags::SYMLINK_NOFOLLOW);
-    // In the same place it has gone already.
-    if now.is_ok_and(|now| (now.st_dev, now.st_ino) == (old.st_dev, old.st_ino)) {
-        unlinkat(source, source_name, AtFlags::empty())?;
-    }
-    Ok(())
 }

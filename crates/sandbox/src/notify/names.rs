@@ -16,6 +16,7 @@ pub struct Names {
     roots: Vec<PathBuf>,
     free: Vec<PathBuf>,
     held: Vec<PathBuf>,
+    snapshots: Vec<PathBuf>,
 }
 
 impl Default for Names {
@@ -34,7 +35,7 @@ impl Names {
     /// The names of a table.
     #[must_use]
     pub fn of(table: names::Names) -> Self {
-        Self { table, roots: Vec::new(), free: Vec::new(), held: Vec::new() }
+        Self { table, roots: Vec::new(), free: Vec::new(), held: Vec::new(), snapshots: Vec::new() }
     }
 
     /// Protects one more name: one part or several, without wildcards, at any depth.
@@ -75,6 +76,21 @@ impl Names {
     pub fn hold(mut self, path: impl Into<PathBuf>) -> Self {
         self.held.push(path.into());
         self
+    }
+
+    /// A folder, by its real path, in which repositories may have one of the [roots](Self::root) for their working tree.
+    #[must_use]
+    pub fn snapshots(mut self, path: impl Into<PathBuf>) -> Self {
+        self.snapshots.push(path.into());
+        self
+    }
+
+    /// Whether a repository at a path may have another for its working tree. It must be written as the root is: what is
+    /// below could become a link.
+    pub(super) fn is_snapshot(&self, repository: &[u8], work: &[u8]) -> bool {
+        let is = |root: &PathBuf| root.as_os_str().as_bytes() == work;
+        self.snapshots.iter().any(|place| is_below(repository, place.as_os_str().as_bytes()))
+            && self.roots.iter().any(is)
     }
 
     /// As [`Self::hold`], for several.

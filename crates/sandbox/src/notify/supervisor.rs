@@ -160,9 +160,14 @@ pub struct Supervisor {
     /// Locked while a call is looked at and carried out: supervisors of other runs have it as well.
     lock: Option<Arc<File>>,
     pulse: Arc<Pulse>,
+    /// What is begun with the first call.
+    at_first: Option<AtFirst>,
     waiting: Vec<Waiting>,
     summary: Summary,
 }
+
+/// Begins something that is needed as soon as there is a call.
+type AtFirst = Box<dyn FnOnce(Arc<Pulse>) + Send>;
 
 impl std::fmt::Debug for Supervisor {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -215,6 +220,7 @@ impl Supervisor {
             reads: None,
             lock: None,
             pulse: Arc::new(Pulse::new()),
+            at_first: None,
             waiting: Vec::new(),
             summary: Summary::default(),
         })
@@ -371,9 +377,15 @@ impl Supervisor {
         self
     }
 
-    /// Tells another thread whether it is stuck in a call.
-    pub(crate) fn pulse(&self) -> Arc<Pulse> {
-        Arc::clone(&self.pulse)
+    /// Does something before the first call is carried out, such as to begin to look whether it is stuck in one. Many
+    /// programs make no call at all.
+    #[must_use]
+    pub(crate) fn that_begins(
+        mut self,
+        at_first: impl FnOnce(Arc<Pulse>) + Send + 'static,
+    ) -> Self {
+        self.at_first = Some(Box::new(at_first));
+        self
     }
 
     /// Keeps other processes of the same user from looking into this one. For a process that does
@@ -447,6 +459,9 @@ impl Supervisor {
     }
 
     fn carried_out(&mut self, call: &Call) -> Result<Done, Stop> {
+        if let Some(begin) = self.at_first.take() {
+            begin(Arc::clone(&self.pulse));
+        }
         self.pulse.begin();
         let done = match self.lock.clone().filter(|_| self.changes(call)) {
             None => self.carry_out(call),

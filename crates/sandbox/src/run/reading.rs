@@ -187,16 +187,14 @@ impl Reading {
         if yes {
             state.questions = state.questions.saturating_sub(1);
         }
-        let known = match answer {
-            Answer::No => Some(&mut state.refused),
-            Answer::Session => Some(&mut state.session),
-            Answer::Once => None,
-        };
-        known.filter(|known| known.len() < MOST_KNOWN).map(|known| known.insert(path));
+        if !yes && state.refused.len() < MOST_KNOWN {
+            state.refused.insert(path.clone());
+        }
         drop(state);
         if !yes {
             self.say(Heard::Denied(question.denial.clone()));
         }
+        let mut is_it = true;
         for (at, one) in waiting.into_iter().enumerate() {
             match answer {
                 Answer::No => self.answer(one.number, None, false),
@@ -204,9 +202,15 @@ impl Reading {
                 // Each gets a place in the file of its own.
                 Answer::Once | Answer::Session => {
                     let file = self.outside.open(found);
+                    is_it &= file.is_some();
                     self.answer(one.number, file, answer == Answer::Session);
                 }
             }
+        }
+        let mut state = self.state();
+        // The word was about the file that the question showed; another in its place is asked about.
+        if answer == Answer::Session && is_it && state.session.len() < MOST_KNOWN {
+            state.session.insert(path);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::fs::File;
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -26,6 +27,7 @@ use crate::error::{SandboxError, Step};
 use crate::notify::{Answer, OF_READS, Wanted};
 use crate::spec::Applied;
 use crate::sys::{self, Mask};
+use crate::view::NewSettings;
 use crate::walk::{Listings, Seen, number_of};
 
 /// Most refusals and repositories that are remembered.
@@ -64,6 +66,8 @@ pub struct Running {
     called: Option<(TcpListener, Serve)>,
     /// What was known of folders, and what was seen.
     seen: Option<(Arc<Listings>, Seen)>,
+    /// Copies of the machine's settings that are mounted, or are to be kept.
+    settings: (Option<File>, Option<NewSettings>),
 }
 
 /// What goes away with a run.
@@ -173,6 +177,7 @@ impl Running {
             left,
             called: None,
             seen,
+            settings: (None, None),
         };
         // They were sent before the program was started.
         let wanted = [
@@ -198,6 +203,12 @@ impl Running {
     /// With the folders that were there at the start, by numbers of their paths below each that may be written.
     pub(super) fn that_knows(mut self, folders: Vec<(PathBuf, HashSet<u64>)>) -> Self {
         self.folders = folders;
+        self
+    }
+
+    /// With copies of the machine's settings that are mounted, or are to be kept.
+    pub(super) fn that_has(mut self, settings: (Option<File>, Option<NewSettings>)) -> Self {
+        self.settings = settings;
         self
     }
 
@@ -231,6 +242,13 @@ impl Running {
     /// What was known of folders that may be written ([`crate::Spec::listings`]), and what was seen of them at the start.
     pub fn take_seen(&mut self) -> Option<(Arc<Listings>, Seen)> {
         self.seen.take()
+    }
+
+    /// Copies of the machine's settings that the next run need not make, if somebody keeps them
+    /// ([`crate::Spec::settings`]).
+    #[must_use]
+    pub fn take_settings(&mut self) -> Option<NewSettings> {
+        self.settings.1.take()
     }
 
     /// The socket that listens inside for the proxy, where there is to be one.

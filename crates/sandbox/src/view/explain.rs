@@ -52,7 +52,7 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
     if !bared && spec.hidden.iter().any(hidden) {
         return told(false, false, "it is wardkeep's own state, which is never shown", None);
     }
-    if view.copies.contains(&real) {
+    if view.copies.contains_key(&real) {
         return told(true, false, "a copy of this setting of the machine is shown", None);
     }
     if view.stand_ins.contains_key(&real) {

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::settings::{self, NewSettings};
 use super::{Entry, OWN_FOLDER, Shown, View, absolute, is_masked, relative};
 use crate::error::SandboxError;
 use crate::landlock::Access;
@@ -28,6 +30,10 @@ pub(crate) struct Plan {
     pub(crate) directory: CString,
     /// Files that are shown empty: where each one's empty file is inside, and what it stands for.
     pub(crate) masked: Vec<(CString, String)>,
+    /// Held as long as copies are mounted that another run has made.
+    pub(crate) held: Option<File>,
+    /// Copies to be kept for other runs.
+    pub(crate) news: Option<NewSettings>,
 }
 
 /// A mount of the new root.
@@ -101,7 +107,7 @@ impl View {
         }
         files.insert(MARK.into());
         let mut masks = Masks::default();
-        for path in self.copies.iter().filter(|path| !self.beneath(path)) {
+        for path in self.copies.keys().filter(|path| !self.beneath(path)) {
             if let Some(above) = path.parent() {
                 with_ancestors(above, &mut folders);
             }
@@ -160,7 +166,7 @@ impl View {
                 .extend(access_of(*entry).map(|access| Ok((absolute(path)?, access))).transpose()?);
         }
         // Links lead to some of them.
-        for path in self.copies.iter().filter(|path| !path.starts_with("/etc")) {
+        for path in self.copies.keys().filter(|path| !path.starts_with("/etc")) {
             rules.push((absolute(path)?, Access::Read));
         }
         let mut links = vec![
@@ -183,7 +189,7 @@ impl View {
         // A link stands where otherwise a folder would be made.
         folders.retain(|path, _| !self.links.contains_key(path) && path.parent().is_some());
         let folders = folders.iter().map(|(path, mode)| Ok((relative(path)?, *mode)));
-        Ok(Plan {
+        let mut plan = Plan {
             folders: folders.collect::<Result<_, SandboxError>>()?,
             files: files.iter().map(|path| relative(path)).collect::<Result<_, _>>()?,
             copies,
@@ -192,7 +198,14 @@ impl View {
             rules,
             directory: absolute(&self.directory)?,
             masked: masks.files,
-        })
+            held: None,
+            news: None,
+        };
+        if let Some(folder) = &self.settings {
+            let stamp = |path: &Path| self.copies.get(path).copied();
+            (plan.held, plan.news) = settings::settle(&mut plan, stamp, folder);
+        }
+        Ok(plan)
     }
 
     /// Whether a path lies in a tree that is taken over whole.
@@ -274,7 +287,7 @@ impl View {
         }
         masked.extend(self.sockets.iter().map(|path| path.display().to_string()));
         let mut read = self.shown(Shown::Read);
-        read.extend(self.copies.iter().map(|path| path.display().to_string()));
+        read.extend(self.copies.keys().map(|path| path.display().to_string()));
         [read, written, masked, read_only, self.shown(Shown::Socket)]
     }
 
@@ -291,6 +304,7 @@ impl View {
                 _ => {}
             }
         }
+        names = self.snapshots.iter().fold(names, notify::Names::snapshots);
         self.held().fold(names, |names, path| names.hold(path))
     }
 
@@ -318,7 +332,7 @@ impl View {
             };
             rules.extend(access.map(|access| Ok((absolute(path)?, access))).transpose()?);
         }
-        for path in &self.copies {
+        for path in self.copies.keys() {
             rules.push((absolute(path)?, Access::Read));
         }
         for name in ["cpuinfo", "meminfo", "stat", "version", "filesystems", "uptime", "loadavg"] {

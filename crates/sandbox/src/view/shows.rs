@@ -27,7 +27,7 @@ impl View {
     pub(crate) fn shows(&self) -> Shows {
         let all = self.entries.iter();
         let all = all.map(|(path, entry)| (path.clone(), entry.shown != Shown::Bare));
-        let copies = self.copies.iter().map(|path| (path.clone(), true));
+        let copies = self.copies.keys().map(|path| (path.clone(), true));
         let never = NEVER.iter().map(|path| (PathBuf::from(path), true));
         Shows(all.chain(copies).chain(never).collect())
     }
@@ -73,6 +73,10 @@ mod tests {
             ("/mnt/backup/home/me/.aws/credentials", true),
             ("/root/.bash_history", true),
             ("/home/me/.config/gh/hosts.yml", true),
+            ("/home/me/.local/share/fish/fish_history", true),
+            ("/home/me/.config/containers/auth.json", true),
+            ("/home/me/.var/app/com.google.Chrome/config/x", true),
+            ("/home/me/.fly/config.yml", true),
             ("/etc/shadow", true),
             ("/etc/ssh/ssh_host_rsa_key", true),
             ("/srv/app/.env", true),

@@ -243,7 +243,7 @@ pub(super) struct Listing {
 }
 
 /// Whether the time of a folder's last change tells that something in it has changed.
-pub(super) fn is_sure(folder: BorrowedFd<'_>) -> bool {
+pub(crate) fn is_sure(folder: BorrowedFd<'_>) -> bool {
     let kind = fstatfs(folder).ok().and_then(|found| u32::try_from(found.f_type).ok());
     kind.is_some_and(|kind| KNOWN.contains(&kind))
 }

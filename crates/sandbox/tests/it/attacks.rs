@@ -182,6 +182,8 @@ fn attacks() -> Vec<(&'static str, String)> {
           m.write(bytes([0xb8,20,0,0,0,0xcd,0x80,0xc3]));\
           f=ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)));f()'".to_owned()),
         ("a listener for calls", call(317, ",1,8,0")),
+        ("a lease, for which others wait", "python3 -c 'import fcntl,os;\
+          f=os.open(\"lease\",os.O_RDONLY|os.O_CREAT);fcntl.fcntl(f,1024,0)'".to_owned()),
         ("words into a terminal", "python3 -c 'import fcntl,os,pty;m,s=pty.openpty();os.setsid();\
           fcntl.ioctl(s,0x540E,0);fcntl.ioctl(s,0x5412,b\"x\")'".to_owned()),
         ("words by an upper half", "python3 -c 'import ctypes,os,pty,fcntl,sys;m,s=pty.openpty();os.setsid();\

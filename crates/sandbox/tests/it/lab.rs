@@ -7,10 +7,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use wardkeep_sandbox::{
-    Answer, Ended, Layer, Prepared, Question, Running, SandboxError, SeccompProfile, Spec,
+    Answer, Ended, Layer, NewSettings, Prepared, Question, Running, SandboxError, SeccompProfile,
+    SettingsFolder, Spec,
 };
 
 /// Somebody without any rights.
@@ -231,6 +232,7 @@ fn stage() {
         assert!(spec.names.release(name), "{name}");
     }
     spec.write.extend(variable("WARDKEEP_TEST_WRITE").map(PathBuf::from));
+    spec.snapshots.extend(variable("WARDKEEP_TEST_SNAPSHOTS").map(PathBuf::from));
     spec.hidden.extend(variable("WARDKEEP_TEST_HIDDEN").map(PathBuf::from));
     spec.masked.extend(variable("WARDKEEP_TEST_MASK").map(PathBuf::from));
     spec.read.extend(variable("WARDKEEP_TEST_READ").map(PathBuf::from));
@@ -251,8 +253,14 @@ fn stage() {
     spec.ask = answers.is_some();
     let tells = variable("WARDKEEP_TEST_TELL").is_some();
     let tells_layers = variable("WARDKEEP_TEST_LAYERS").is_some();
+    let boot = variable("WARDKEEP_TEST_BOOT").map_or(1, |boot| boot.parse().unwrap());
+    let kept = lab.join("kept");
+    spec.settings = Some(SettingsFolder::new(kept, [boot; 16], SystemTime::now()));
     let prepared = refused.map_or_else(|| Prepared::new(spec), Err);
-    let ended = prepared.and_then(Prepared::spawn).and_then(|running| {
+    let ended = prepared.and_then(Prepared::spawn).and_then(|mut running| {
+        if let Some(Err(error)) = running.take_settings().map(NewSettings::keep) {
+            println!("\nconfine: not kept: {error}");
+        }
         if tells_layers {
             let layers: Vec<_> = running.applied().layers.iter().map(Layer::to_string).collect();
             println!("\ndenied: layers {}", layers.join(","));

@@ -13,6 +13,8 @@ mod degraded;
 #[cfg(test)]
 mod group;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod lab;
 #[cfg(test)]
 mod life;

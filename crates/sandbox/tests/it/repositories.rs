@@ -117,3 +117,41 @@ fn what_the_owner_makes_meanwhile_is_not_new() {
         assert_eq!(fs::read_to_string(lab.at("ws/proj/README")).unwrap(), "mine\n");
     }
 }
+
+/// An agent keeps repositories of its own, whose working tree is the workspace, in a folder that is named for that; git
+/// would write to that tree for whoever works in any other.
+#[test]
+fn a_snapshot_of_the_workspace_is_kept_where_snapshots_are() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        fs::create_dir_all(lab.at("data")).unwrap();
+        lab.give();
+        let (data, place) = (lab.at("data"), lab.at("data/snapshot"));
+        let variables = [
+            ("WARDKEEP_TEST_WRITE", data.to_str().unwrap()),
+            ("WARDKEEP_TEST_SNAPSHOTS", place.to_str().unwrap()),
+        ];
+        let script = format!(
+            "ws=$PWD; data={}; mkdir -p $data/snapshot/x sub/deep; echo a > sub/a
+            init() {{ GIT_DIR=$1 GIT_WORK_TREE=$2 git init -q > /dev/null 2>&1 && echo through: $3; }}
+            init $data/snapshot/x/one $ws fits
+            g() {{ git --git-dir $data/snapshot/x/one --work-tree $ws -c user.name=a -c user.email=a@b \"$@\"; }}
+            g config core.autocrlf false && g add sub && g commit -qm x && g log --oneline | wc -l
+            init $data/other $ws 'another folder'
+            init $ws/inner $ws 'a folder of the workspace'
+            init $data/snapshot/two $ws/sub 'a folder that could become a link'
+            init $data/snapshot/three {} 'a folder outside'
+            init $data/snapshot/four $data 'another that may be written'
+            cp -r $data/snapshot/x/one $ws/copied 2> /dev/null
+            (cd copied && [ -e HEAD ] && [ -e objects ] && [ -e refs ] && grep -q worktree config && echo through: a copy)
+            true",
+            data.display(),
+            lab.at("outside").display()
+        );
+        let (code, out) = lab.run_with(&script, &variables);
+        assert_eq!(code, 0, "{out}");
+        let through: Vec<_> = out.lines().filter(|line| line.starts_with("through")).collect();
+        assert_eq!(through, ["through: fits", "through: another that may be written"], "{out}");
+        assert!(out.lines().any(|line| line.trim() == "1"), "{out}");
+    }
+}

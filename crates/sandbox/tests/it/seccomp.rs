@@ -176,6 +176,8 @@ fn a_value_above_32_bits_is_no_way_around() {
     let text = r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[
         {"names":["socket"],"action":"SCMP_ACT_ERRNO","errnoRet":97,"args":[{"index":0,"value":1,"op":"SCMP_CMP_NE"}]},
         {"names":["ioctl"],"action":"SCMP_ACT_ERRNO","errnoRet":95,"args":[{"index":1,"value":21531,"op":"SCMP_CMP_EQ"}]},
+        {"names":["unlinkat"],"action":"SCMP_ACT_ERRNO","errnoRet":11,"args":[{"index":2,"value":512,"op":"SCMP_CMP_EQ"}]},
+        {"names":["dup3"],"action":"SCMP_ACT_ERRNO","errnoRet":11,"args":[{"index":1,"value":77,"op":"SCMP_CMP_EQ"}]},
         {"names":["lseek"],"action":"SCMP_ACT_ERRNO","errnoRet":27,"args":[{"index":1,"value":4294967296,"op":"SCMP_CMP_GE"}]}]}"#;
     for uid in users() {
         let (lab, profile) = with_profile(uid, text);
@@ -187,16 +189,49 @@ L = ctypes.CDLL(None, use_errno=True)
 def call(*all):
     r = L.syscall(*[ctypes.c_ulong(one) for one in all])
     return ctypes.get_errno() if r < 0 else 0
-SOCKET, IOCTL, LSEEK = (41, 16, 8) if os.uname().machine == 'x86_64' else (198, 29, 62)
+SOCKET, IOCTL, LSEEK, UNLINKAT, DUP3 = (41, 16, 8, 263, 292) if os.uname().machine == 'x86_64' else (198, 29, 62, 35, 24)
 room = ctypes.create_string_buffer(8)
 a, f = ctypes.addressof(room), os.open('file', os.O_RDONLY)
+name = ctypes.create_string_buffer(b'folder')
+n = ctypes.addressof(name)
 print(call(SOCKET, 1, 1, 0), call(SOCKET, 2, 1, 0), call(SOCKET, 1 << 32 | 2, 1, 0))
 print(call(IOCTL, f, 21531, a), call(IOCTL, f, 1 << 32 | 21531, a))
+os.mkdir('folder')
+print(call(UNLINKAT, 2**64 - 100, n, 512), call(UNLINKAT, 2**64 - 100, n, 1 << 32 | 512), os.path.isdir('folder'))
+print(call(DUP3, f, 77, 0), call(DUP3, f, 1 << 32 | 77, 0), call(DUP3, f, 78, 0))
 print(call(LSEEK, f, 0, 0), call(LSEEK, f, 1 << 32, 0), call(LSEEK, f, 1 << 33 | 1, 0))
 END
         "#;
         let (code, told) = run(&lab, &profile, script);
-        assert_eq!((code, told.as_str()), (0, "0 97 97\n95 95\n0 27 27\n"));
+        assert_eq!((code, told.as_str()), (0, "0 97 97\n95 95\n11 11 True\n11 11 0\n0 27 27\n"));
+    }
+}
+
+/// An entry that allows what an argument is not, as Docker's own for sockets.
+#[test]
+fn what_is_allowed_but_for_one_value_is_not_had_by_one_more_bit() {
+    let allows = r#"{"defaultAction":"SCMP_ACT_ERRNO","defaultErrnoRet":97,"syscalls":[
+        {"names":["socket"],"action":"SCMP_ACT_ALLOW","args":[{"index":0,"value":10,"op":"SCMP_CMP_NE"}]},
+        {"names":OTHERS,"action":"SCMP_ACT_ALLOW"}]}"#;
+    let reference = include_str!("../../../../reference/seccomp-skill-profile.json");
+    let reference: serde_json::Value = serde_json::from_str(reference).unwrap();
+    let names = reference["syscalls"].as_array().unwrap().iter();
+    let names = names.flat_map(|entry| entry["names"].as_array().unwrap().clone());
+    let names: Vec<_> = names.filter(|name| *name != "socket").collect();
+    let allows = allows.replace("OTHERS", &serde_json::Value::from(names).to_string());
+    for uid in users() {
+        let (lab, profile) = with_profile(uid, &allows);
+        let script = r#"python3 - <<'END'
+import ctypes, os
+L = ctypes.CDLL(None, use_errno=True)
+SOCKET = 41 if os.uname().machine == 'x86_64' else 198
+for family in (2, 10, 1 << 32 | 10, 1 << 63 | 10):
+    r = L.syscall(SOCKET, ctypes.c_ulong(family), ctypes.c_ulong(1), ctypes.c_ulong(0))
+    print(ctypes.get_errno() if r < 0 else 0)
+END
+        "#;
+        let (code, told) = run(&lab, &profile, script);
+        assert_eq!((code, told.as_str()), (0, "0\n97\n97\n97\n"));
     }
 }
 
