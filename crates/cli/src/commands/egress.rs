@@ -198,7 +198,7 @@ pub(super) fn begin(
     drop(context.open_store()?);
     let starter = starter(context)?;
     let (client, _) = ensure_running(state, &starter, PATIENCE)?;
-    greet(context, &begin_session(client, who)?.answer()?)?;
+    greet(context, begin_session(client, who)?.answer()?)?;
     Ok(starter)
 }
 
@@ -231,16 +231,20 @@ impl Beginning {
 }
 
 /// Tells what a session begins with, unless it may not begin.
-pub(super) fn greet(context: &mut Context, answer: &EventAnswer) -> Result<(), CliError> {
+pub(super) fn greet(context: &mut Context, answer: EventAnswer) -> Result<(), CliError> {
     for message in &answer.messages {
         context.ui.note(message);
     }
-    match &answer.stopped {
-        Some(why) => Err(CliError::refused(
-            why.clone(),
-            "see `wardkeep md status` and `wardkeep rules list`",
-        )),
-        None => Ok(()),
+    may_begin(answer).map(drop)
+}
+
+/// What a session begins with, unless it may not begin.
+pub(super) fn may_begin(answer: EventAnswer) -> Result<Vec<String>, CliError> {
+    match answer.stopped {
+        Some(why) => {
+            Err(CliError::refused(why, "see `wardkeep md status` and `wardkeep rules list`"))
+        }
+        None => Ok(answer.messages),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `wardkeep run`
 
 mod asking;
+mod held;
 mod kept;
 mod learn;
 mod models;
@@ -287,10 +288,15 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         spec.lock = Some(shared::lock(&state, &workspace)?);
     }
     let who = asking::who(context, &workspace)?;
-    // The daemon is at it while the confinement is worked out and set up.
-    let session = match proxied && !dry_run {
-        true => Some(network::begin(context, &state, client.take(), &who)?),
-        false => None,
+    // Where somebody may be asked there must be a session before anything is; the daemon is at it while the confinement
+    // is worked out and set up. Otherwise it begins with the first connection.
+    let session = match (proxied && !dry_run, asks) {
+        (true, true) => Some(network::begin(context, &state, client.take(), &who)?),
+        (true, false) if client.is_none() => {
+            network::reach(context, &state)?;
+            None
+        }
+        _ => None,
     };
     let mut prepared = Prepared::new(spec)?;
     if dry_run {
@@ -301,7 +307,10 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         false => None,
     };
     let proxy = match proxied {
-        true => Some(Proxy::new(context, who, allow, deny, desk.as_deref(), inspection)?),
+        true => {
+            let begun = session.is_some();
+            Some(Proxy::new(context, who, allow, deny, desk.as_deref(), inspection, begun)?)
+        }
         false => None,
     };
     let models = match upstreams {
@@ -315,7 +324,7 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         missing_before = applied.missing.len();
         record = Some(record::begin(context, &workspace, &profile_name, applied)?);
         if let Some(session) = session {
-            greet(context, &session.answer()?)?;
+            greet(context, session.answer()?)?;
         }
         Ok(())
     });
@@ -371,6 +380,8 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         (Some(listings), Some((known, seen))) => listings.keep(known, seen),
         _ => None,
     };
+    let _held = (!no_daemon).then(|| held::Daemon::hold(client, &state));
+    let settings = running.take_settings().map(|news| std::thread::spawn(|| news.keep()));
     let mut unwritten = None;
     let mut told = Told::default();
     let record = Arc::new(record);
@@ -391,7 +402,12 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         asking.end();
     }
     let hosts = match served.take() {
-        Some(served) => served?.end(context)?,
+        Some(Ok(served)) => served.end(context)?,
+        Some(Err(error)) => {
+            context.ui.note(&format!("no request could leave: {}", error.message));
+            context.ui.hint(&error.hint);
+            Vec::new()
+        }
         None => Vec::new(),
     };
     if let Some(models) = models {
@@ -400,6 +416,8 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     record.ended(&ended, &hosts)?;
     drop(remains);
     drop(remembering.map(std::thread::JoinHandle::join));
+    // Without them the next run only takes longer.
+    drop(settings.map(std::thread::JoinHandle::join));
     kept.finish(context);
     if let Some(error) = unwritten {
         return Err(error);

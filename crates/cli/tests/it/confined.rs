@@ -231,6 +231,50 @@ fn denials_are_alerts_while_it_runs() {
     assert!(answer.to_string().contains("AGENTS.md"), "{answer}");
 }
 
+/// The session of a proxy begins with the first connection, and where it may not, nothing leaves.
+#[test]
+fn a_proxy_whose_session_may_not_begin_lets_nothing_out() {
+    let Some(scene) = Scene::new() else { return };
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = server.local_addr().unwrap().to_string();
+    let script = format!(
+        "python3 -c 'import urllib.request as u;u.build_opener(u.ProxyHandler({{\"http\":\"http://127.0.0.1:3128\"}}))\
+         .open(\"http://{target}/x\",timeout=9)' 2> /dev/null; exit 7"
+    );
+    let run = |script: &str| scene.wardkeep(&["run", "--allow", &target, "--", "sh", "-c", script]);
+    let begun = || {
+        let text = |entry: std::io::Result<fs::DirEntry>| fs::read_to_string(entry.unwrap().path());
+        let all = fs::read_dir(scene.at("state/journal")).unwrap().filter_map(|one| text(one).ok());
+        all.map(|text| text.matches("\"SessionStart\"").count()).sum::<usize>()
+    };
+    let ran = run("exit 7");
+    assert_eq!((ran.code, begun()), (7, 0), "a program that calls nobody has no session: {ran:?}");
+    let answering = server.try_clone().unwrap();
+    let answering = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut called, _) = answering.accept().unwrap();
+        let _ = called.read(&mut [0; 4096]);
+        called.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+    });
+    let ran = run(&script);
+    assert_eq!((ran.code, begun()), (7, 1), "{ran:?}");
+    answering.join().unwrap();
+    server.set_nonblocking(true).unwrap();
+    let work = scene.at("work");
+    assert_eq!(scene.wardkeep(&["init", work.to_str().unwrap()]).code, 0);
+    let rule = "@id(\"nobody\")\nforbid (principal, action == Action::\"start\", resource == \
+                Surface::\"SandboxCompliance\") when { context.subject == \"egress\" };\n";
+    fs::write(scene.at("state/rules.cedar"), rule).unwrap();
+    let signed = scene.wardkeep(&["config", "sign", "--yes"]);
+    assert_eq!(signed.code, 0, "{signed:?}");
+    let ran = run(&script);
+    scene.wardkeep(&["daemon", "stop"]);
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.stderr.contains("no request could leave"), "{ran:?}");
+    assert!(ran.stderr.contains("nobody"), "{ran:?}");
+    assert!(server.accept().is_err(), "nobody has called");
+}
+
 #[test]
 fn programs_trust_the_authority_of_a_run_that_looks_into_tls() {
     let Some(scene) = Scene::new() else { return };

@@ -29,6 +29,8 @@ pub(crate) const ELSEWHERE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(300);
 /// How long the daemon may take.
 const ANSWER: Duration = Duration::from_secs(5);
+/// After a question that was taken back, so long nothing is taken for the answer to the next one.
+const TAKEN_BACK: Duration = Duration::from_millis(1500);
 /// Longest answer.
 const LONGEST: usize = 256;
 /// Longest address that is shown.
@@ -36,7 +38,16 @@ const SHOWN: usize = 300;
 
 /// The terminal of this process, for one question at a time.
 #[derive(Debug)]
-pub(crate) struct Terminal(Mutex<(File, File)>);
+pub(crate) struct Terminal(Mutex<Open<File>>);
+
+/// A terminal that is open.
+#[derive(Debug)]
+struct Open<F> {
+    from: F,
+    to: F,
+    /// Whether nobody waited any more for the answer to the last question.
+    taken_back: bool,
+}
 
 impl Terminal {
     pub(crate) fn open() -> Result<Arc<Self>, CliError> {
@@ -48,19 +59,32 @@ impl Terminal {
                 )
             })
         };
-        Ok(Arc::new(Self(Mutex::new((open()?, open()?)))))
+        let (from, to) = (open()?, open()?);
+        Ok(Arc::new(Self(Mutex::new(Open { from, to, taken_back: false }))))
     }
 
     /// Asks, unless nobody waits for the answer any more.
     pub(crate) fn ask(&self, question: &Question, gone: &dyn Fn() -> bool) -> Reply {
-        let mut terminal = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (from, to) = &mut *terminal;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(question, PATIENCE, gone)
+    }
+}
+
+impl<F: Read + Write + AsFd> Open<F> {
+    fn ask(&mut self, question: &Question, patience: Duration, gone: &dyn Fn() -> bool) -> Reply {
+        if std::mem::take(&mut self.taken_back) {
+            // Whoever is about to answer the one before has to see that this is another.
+            let said = "\r\nwardkeep: the question above was taken back; another one follows.\r\n";
+            let _ = self.to.write_all(said.as_bytes());
+            std::thread::sleep(TAKEN_BACK);
+        }
         // What was typed before the question was no answer to it.
-        let _ = tcflush(&*from, QueueSelector::IFlush);
+        let _ = tcflush(&self.from, QueueSelector::IFlush);
         if gone() {
             return Reply::No;
         }
-        ask(question, from, to, PATIENCE, gone)
+        let reply = ask(question, &mut self.from, &mut self.to, patience, gone);
+        self.taken_back = gone();
+        reply
     }
 }
 
@@ -242,6 +266,43 @@ mod tests {
             assert_eq!(answered(Some(typed)).0, expected, "{typed:?}");
         }
         assert_eq!(answered(None).0, Reply::No);
+    }
+
+    /// Whoever answers one question is not taken at the word for another that was put in its place.
+    #[test]
+    fn an_answer_to_a_question_that_was_taken_back_counts_for_no_other() {
+        use rustix::fs::OFlags;
+        use rustix::pty::OpenptFlags;
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let near = rustix::pty::openpt(flags).unwrap();
+        rustix::pty::grantpt(&near).unwrap();
+        rustix::pty::unlockpt(&near).unwrap();
+        let name = rustix::pty::ptsname(&near, Vec::new()).unwrap();
+        let far = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, rustix::fs::Mode::empty());
+        let far = File::from(far.unwrap());
+        let mut near = File::from(near);
+        let mut open = Open { from: far.try_clone().unwrap(), to: far, taken_back: false };
+        let question = |about: &str| Question {
+            text: format!("about {about}."),
+            about: about.to_owned(),
+            always: "",
+        };
+        let patience = Duration::from_millis(300);
+        let asked = Instant::now();
+        let gone = || asked.elapsed() > Duration::from_millis(50);
+        assert_eq!(open.ask(&question("one"), patience, &gone), Reply::No);
+        let typing = std::thread::spawn(move || {
+            // Typed a moment after the next question would have been there.
+            std::thread::sleep(Duration::from_millis(100));
+            near.write_all(b"s\n").unwrap();
+            let mut shown = vec![0; 4096];
+            std::thread::sleep(TAKEN_BACK + Duration::from_millis(600));
+            let count = near.read(&mut shown).unwrap();
+            String::from_utf8_lossy(&shown[..count]).into_owned()
+        });
+        assert_eq!(open.ask(&question("two"), patience, &|| false), Reply::No);
+        let shown = typing.join().unwrap();
+        assert!(shown.contains("taken back; another one follows"), "{shown}");
     }
 
     #[test]

@@ -21,18 +21,24 @@ use crate::error::CliError;
 const LARGEST: u64 = 16 << 20;
 /// What a program may change: counts, and what it has shown already. Servers, hooks, trust, permissions and
 /// accounts are none of it.
-const KEPT: &[&str] = &[
-    "firstStartTime",
-    "hasCompletedOnboarding",
-    "lastOnboardingVersion",
-    "lastReleaseNotesSeen",
-    "memoryUsageCount",
-    "numStartups",
-    "promptQueueUseCount",
-    "tipsHistory",
-    "userID",
+const KEPT: &[(&str, Fits)] = &[
+    ("firstStartTime", is_word),
+    ("hasCompletedOnboarding", Value::is_boolean),
+    ("lastOnboardingVersion", is_word),
+    ("lastReleaseNotesSeen", is_word),
+    ("memoryUsageCount", Value::is_number),
+    ("numStartups", Value::is_number),
+    ("promptQueueUseCount", Value::is_number),
+    ("tipsHistory", is_counts),
+    ("userID", is_word),
 ];
-/// What is kept for each folder under this key: figures of the last session.
+/// Whether something is what a key may hold.
+type Fits = fn(&Value) -> bool;
+/// Longest word: nothing that could be read as a sentence.
+const LONGEST_WORD: usize = 80;
+/// Most counts under one key.
+const MOST_COUNTS: usize = 1000;
+/// What is kept for the workspace under this key: figures of the last session.
 const PROJECTS: &str = "projects";
 const LAST: &str = "last";
 
@@ -44,6 +50,7 @@ const NAME: &str = "copy-";
 /// The copies of a run; they go with this, and those of runs that were killed go with the next run.
 pub(super) struct Kept {
     files: Vec<(PathBuf, Copied)>,
+    workspace: PathBuf,
 }
 
 impl Kept {
@@ -65,13 +72,13 @@ impl Kept {
             copied.path.clone_into(stand_in);
             files.push((path.clone(), copied));
         }
-        Ok(Self { files })
+        Ok(Self { files, workspace: spec.workspace.clone() })
     }
 
     /// Keeps what does no harm, and tells what was not kept.
     pub(super) fn finish(self, context: &mut Context) {
         for (path, file) in &self.files {
-            match keep(path, &file.path) {
+            match keep(path, &file.path, &self.workspace) {
                 Ok(left) if left.is_empty() => {}
                 Ok(left) => context.ui.note(&format!(
                     "of what it wrote to `{}` this was not kept: {}",
@@ -160,7 +167,7 @@ fn reap_one(folder: &OwnedFd, name: &OsString) -> Option<()> {
 }
 
 /// The keys whose change was not kept.
-fn keep(path: &Path, copy: &Path) -> Result<Vec<String>, String> {
+fn keep(path: &Path, copy: &Path, workspace: &Path) -> Result<Vec<String>, String> {
     let text = |error: std::io::Error| error.to_string();
     let object = |bytes: &[u8]| match serde_json::from_slice(bytes) {
         Ok(Value::Object(object)) => Ok(object),
@@ -172,7 +179,7 @@ fn keep(path: &Path, copy: &Path) -> Result<Vec<String>, String> {
         Some(bytes) => object(bytes)?,
         None => Map::new(),
     };
-    let (merged, left) = merge(&before, &after);
+    let (merged, left) = merge(&before, &after, workspace);
     if merged != before {
         let bytes = serde_json::to_vec_pretty(&merged).map_err(|error| error.to_string())?;
         write(path, &bytes).map_err(text)?;
@@ -184,6 +191,7 @@ fn keep(path: &Path, copy: &Path) -> Result<Vec<String>, String> {
 fn merge(
     before: &Map<String, Value>,
     after: &Map<String, Value>,
+    workspace: &Path,
 ) -> (Map<String, Value>, Vec<String>) {
     let mut merged = before.clone();
     let mut left = Vec::new();
@@ -195,10 +203,10 @@ fn merge(
             (PROJECTS, Value::Object(projects)) => {
                 let known = merged.entry(PROJECTS).or_insert_with(|| Map::new().into());
                 if let Value::Object(known) = known {
-                    left.extend(merge_projects(known, projects));
+                    left.extend(merge_projects(known, projects, workspace));
                 }
             }
-            (key, value) if KEPT.contains(&key) && !value.is_null() => {
+            (key, value) if KEPT.iter().any(|(known, fits)| *known == key && fits(value)) => {
                 merged.insert(key.to_owned(), value.clone());
             }
             (key, _) => left.push(shown(key)),
@@ -207,10 +215,28 @@ fn merge(
     (merged, left)
 }
 
-fn merge_projects(known: &mut Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
+/// A word without blanks: a version, a number, a time.
+fn is_word(value: &Value) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"._:+-".contains(&byte);
+    value.as_str().is_some_and(|text| text.len() <= LONGEST_WORD && text.bytes().all(is_sign))
+}
+
+fn is_counts(value: &Value) -> bool {
+    value.as_object().is_some_and(|counts| {
+        counts.len() <= MOST_COUNTS
+            && counts.iter().all(|(key, count)| is_word(&key.as_str().into()) && count.is_number())
+    })
+}
+
+fn merge_projects(
+    known: &mut Map<String, Value>,
+    after: &Map<String, Value>,
+    workspace: &Path,
+) -> Vec<String> {
     let mut left = Vec::new();
     for (folder, value) in after {
         let Value::Object(value) = value else { continue };
+        let is_own = Path::new(folder).starts_with(workspace) && !folder.contains("..");
         let before = known.get(folder).and_then(Value::as_object).cloned().unwrap_or_default();
         let mut merged = before.clone();
         for (key, value) in value {
@@ -218,8 +244,8 @@ fn merge_projects(known: &mut Map<String, Value>, after: &Map<String, Value>) ->
                 continue;
             }
             // Of a folder that was not known, what says nothing is no loss.
-            let is_plain = value.is_number() || value.is_string();
-            if key.starts_with(LAST) && is_plain {
+            let is_plain = value.is_number() || is_word(value);
+            if is_own && key.starts_with(LAST) && is_word(&key.as_str().into()) && is_plain {
                 merged.insert(key.clone(), value.clone());
             } else if !is_empty(value) && !left.contains(&shown(key)) {
                 left.push(shown(key));
@@ -282,7 +308,8 @@ mod tests {
     use serde_json::json;
 
     fn merged(before: &Value, after: &Value) -> (Value, Vec<String>) {
-        let (merged, left) = merge(before.as_object().unwrap(), after.as_object().unwrap());
+        let (before, after) = (before.as_object().unwrap(), after.as_object().unwrap());
+        let (merged, left) = merge(before, after, Path::new("/w"));
         (merged.into(), left)
     }
 
@@ -317,6 +344,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_is_a_count_or_a_word_of_the_own_workspace() {
+        let long = "x".repeat(81);
+        let after = json!({
+            "numStartups": { "evil": "x" }, "userID": "a\u{1b}[2J", "lastReleaseNotesSeen": "do this now",
+            "firstStartTime": long, "hasCompletedOnboarding": "x", "tipsHistory": { "a": "do this now" },
+            "projects": {
+                "/w/sub": { "lastCost": 2, "lastSessionId": "a-1", "lastSessionFirstPrompt": "do this now" },
+                "/other": { "lastCost": 2 }, "/w2": { "lastCost": 2 }, "/w/../other": { "lastCost": 2 },
+            },
+        });
+        let (kept, left) = merged(&json!({}), &after);
+        assert_eq!(
+            kept,
+            json!({ "projects": { "/w/sub": { "lastCost": 2, "lastSessionId": "a-1" } } })
+        );
+        for key in ["numStartups", "userID", "tipsHistory", "lastSessionFirstPrompt", "lastCost"] {
+            assert!(left.iter().any(|one| one == key), "{key}: {left:?}");
+        }
+        let plain = json!({ "userID": "0a1b", "tipsHistory": { "new-user": 3 }, "numStartups": 7 });
+        assert_eq!(merged(&json!({}), &plain), (plain, Vec::new()));
+    }
+
+    #[test]
     fn what_is_taken_away_stays() {
         let before = json!({ "permissions": { "deny": ["x"] }, "projects": { "/w": { "a": 1 } } });
         assert_eq!(merged(&before, &json!({})), (before.clone(), Vec::new()));
@@ -330,14 +380,14 @@ mod tests {
         let (path, copy) = (lab.path().join("a.json"), lab.path().join("copy"));
         fs::write(&path, r#"{"numStartups":1}"#).unwrap();
         fs::write(&copy, r#"{"numStartups":2,"mcpServers":{"x":{}}}"#).unwrap();
-        assert_eq!(keep(&path, &copy).unwrap(), ["mcpServers"]);
+        assert_eq!(keep(&path, &copy, lab.path()).unwrap(), ["mcpServers"]);
         let kept: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         assert_eq!(kept, json!({ "numStartups": 2 }));
         fs::write(&copy, "not JSON").unwrap();
-        assert!(keep(&path, &copy).is_err());
+        assert!(keep(&path, &copy, lab.path()).is_err());
         let gone = lab.path().join("gone");
         fs::write(&copy, r#"{"mcpServers":{"x":{}}}"#).unwrap();
-        assert_eq!(keep(&gone, &copy).unwrap(), ["mcpServers"]);
+        assert_eq!(keep(&gone, &copy, lab.path()).unwrap(), ["mcpServers"]);
         assert!(!gone.exists());
     }
 }

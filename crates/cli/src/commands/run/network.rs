@@ -13,7 +13,7 @@ use wardkeep_monitor::monitor::WhoBody;
 use wardkeep_monitor::wire::Client;
 
 use super::super::daemon::PATIENCE;
-use super::super::egress::{Beginning, Telling, ask, begin_session, failed, starter};
+use super::super::egress::{Beginning, Telling, ask, begin_session, failed, may_begin, starter};
 use super::asking::Desk;
 use crate::context::Context;
 use crate::error::CliError;
@@ -38,6 +38,8 @@ pub(super) struct Proxy {
     who: WhoBody,
     starter: Starter,
     refused: Arc<Mutex<Refused>>,
+    /// Whether its session has begun.
+    begun: bool,
 }
 
 #[derive(Default)]
@@ -50,6 +52,8 @@ struct Refused {
 pub(super) struct Served {
     running: Running,
     refused: Arc<Mutex<Refused>>,
+    /// What its session began with.
+    messages: Vec<String>,
 }
 
 /// Begins a session of its own in the daemon, which is started where it does not run. It is not waited for.
@@ -66,8 +70,13 @@ pub(super) fn begin(
     begin_session(client, who)
 }
 
+/// Sees to it that there is a daemon, where a session will begin.
+pub(super) fn reach(context: &Context, state: &Path) -> Result<(), CliError> {
+    Ok(ensure_running(state, &starter(context)?, PATIENCE).map(drop)?)
+}
+
 impl Proxy {
-    /// Its session has still to begin.
+    /// One whose session has begun, or begins when it is served.
     pub(super) fn new(
         context: &Context,
         who: WhoBody,
@@ -75,6 +84,7 @@ impl Proxy {
         deny: Vec<Rule>,
         desk: Option<&Desk>,
         inspection: Option<Arc<Inspection>>,
+        begun: bool,
     ) -> Result<Self, CliError> {
         let unlisted = match (desk.is_some(), allow.is_empty()) {
             (true, _) => Unlisted::Ask,
@@ -95,11 +105,18 @@ impl Proxy {
             }
         }
         let starter = starter(context)?;
-        Ok(Self { config, who, starter, refused: Arc::default() })
+        Ok(Self { config, who, starter, refused: Arc::default(), begun })
     }
 
-    /// Serves on the socket that listens inside.
+    /// Serves on the socket that listens inside, unless its session may not begin.
     pub(super) fn serve(self, state: &Path, listener: TcpListener) -> Result<Served, CliError> {
+        let messages = match self.begun {
+            true => Vec::new(),
+            false => {
+                let (client, _) = ensure_running(state, &self.starter, PATIENCE)?;
+                may_begin(begin_session(client, &self.who)?.answer()?)?
+            }
+        };
         let refused = Arc::clone(&self.refused);
         let tell = Box::new(move |line: &str| {
             let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +133,7 @@ impl Proxy {
         let decider = Arc::new(Telling { monitor, tell });
         let running = start(Listener::Tcp(listener), self.config, decider, 1)
             .map_err(|error| failed("start the proxy", &error))?;
-        Ok(Served { running, refused })
+        Ok(Served { running, refused, messages })
     }
 }
 
@@ -124,6 +141,9 @@ impl Served {
     /// Ends it, tells what was refused, and gives it back for the record.
     pub(super) fn end(self, context: &mut Context) -> Result<Vec<String>, CliError> {
         let ended = self.running.stop();
+        for message in &self.messages {
+            context.ui.note(message);
+        }
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         for line in &refused.lines {
             context.ui.note(line);

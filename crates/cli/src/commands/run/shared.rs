@@ -10,14 +10,16 @@ use std::thread::JoinHandle;
 
 use rustix::fs::{Mode, OFlags};
 use wardkeep_evidence::hash::{encode_hex, sha256};
-use wardkeep_sandbox::Spec;
 use wardkeep_sandbox::walk::{LARGEST, Listings, Seen};
+use wardkeep_sandbox::{SettingsFolder, Spec};
 
 use crate::context::Context;
 use crate::error::CliError;
 
 /// Where they lie in the state directory, one file a workspace.
 const FOLDER: &str = "listings";
+/// Where copies of the machine's settings lie.
+const SETTINGS: &str = "settings";
 /// Where locks lie.
 const LOCKS: &str = "locks";
 /// Most files; the oldest go.
@@ -61,6 +63,7 @@ impl Kept {
             None => Listings::new(key, now),
         };
         spec.listings = Some(Arc::new(listings));
+        spec.settings = Some(SettingsFolder::new(state.join(SETTINGS), key, now));
         Some(Self { path })
     }
 
@@ -100,10 +103,16 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Removes the oldest files that have such a name as is given here, and nothing else.
 fn remove_oldest(folder: &Path) -> std::io::Result<()> {
+    // A link could lead to the files of others.
+    if !folder.symlink_metadata()?.is_dir() {
+        return Ok(());
+    }
+    let is_own = |name: &[u8]| name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit);
     let mut files: Vec<_> = fs::read_dir(folder)?
         .filter_map(|entry| {
-            let entry = entry.ok()?;
+            let entry = entry.ok().filter(|entry| is_own(entry.file_name().as_bytes()))?;
             Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
         })
         .collect();
@@ -112,4 +121,27 @@ fn remove_oldest(folder: &Path) -> std::io::Result<()> {
         fs::remove_file(path)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_oldest_of_our_own_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, link) = (folder.path().join("own"), folder.path().join("link"));
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("notes.txt"), "").unwrap();
+        for number in 0..MOST + 3 {
+            fs::write(own.join(format!("{number:032x}")), "").unwrap();
+        }
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        let count = || fs::read_dir(&own).unwrap().count();
+        remove_oldest(&link).unwrap();
+        assert_eq!(count(), MOST + 4);
+        remove_oldest(&own).unwrap();
+        assert_eq!(count(), MOST + 1);
+        assert!(own.join("notes.txt").exists());
+    }
 }
