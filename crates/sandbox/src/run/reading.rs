@@ -179,22 +179,26 @@ impl Reading {
 
     /// The owner's word.
     pub(super) fn answered(&self, question: &Question, found: &Found, answer: Answer) {
+        let yes = answer != Answer::No;
+        // The word was about the file that the question showed; another in its place is asked about.
+        let stays = answer == Answer::Session && self.outside.open(found).is_some();
         let mut state = self.state();
         let at = state.open.iter().position(|open| open.number == question.number);
         let Some(at) = at else { return };
         let Open { path, waiting, .. } = state.open.swap_remove(at);
-        let yes = answer != Answer::No;
         if yes {
             state.questions = state.questions.saturating_sub(1);
         }
-        if !yes && state.refused.len() < MOST_KNOWN {
-            state.refused.insert(path.clone());
+        // Known before anybody is answered: whoever has the file may open it again at once.
+        if stays && state.session.len() < MOST_KNOWN {
+            state.session.insert(path);
+        } else if !yes && state.refused.len() < MOST_KNOWN {
+            state.refused.insert(path);
         }
         drop(state);
         if !yes {
             self.say(Heard::Denied(question.denial.clone()));
         }
-        let mut is_it = true;
         for (at, one) in waiting.into_iter().enumerate() {
             match answer {
                 Answer::No => self.answer(one.number, None, false),
@@ -202,15 +206,9 @@ impl Reading {
                 // Each gets a place in the file of its own.
                 Answer::Once | Answer::Session => {
                     let file = self.outside.open(found);
-                    is_it &= file.is_some();
                     self.answer(one.number, file, answer == Answer::Session);
                 }
             }
-        }
-        let mut state = self.state();
-        // The word was about the file that the question showed; another in its place is asked about.
-        if answer == Answer::Session && is_it && state.session.len() < MOST_KNOWN {
-            state.session.insert(path);
         }
     }
 

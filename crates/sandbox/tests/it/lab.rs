@@ -175,6 +175,10 @@ fn wait_answering(running: Running, answers: &str) -> Result<Ended, SandboxError
                 Answer::No
             }
             Some("session") => Answer::Session,
+            Some("at once") => {
+                patience = 0;
+                Answer::Session
+            }
             // Whoever asked waits for ever.
             Some("never") => return,
             _ => Answer::No,

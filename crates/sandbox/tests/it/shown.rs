@@ -63,6 +63,23 @@ fn a_file_is_read_where_the_owner_says_so() {
 }
 
 #[test]
+fn a_yes_for_the_session_holds_as_soon_as_it_is_given() {
+    let lab = lab(users()[0]);
+    for at in 0..100 {
+        fs::write(lab.at(&format!("home/far/f{at}")), "CANARY\n").unwrap();
+    }
+    lab.give();
+    let script = "python3 - <<'E'
+import os
+for at in range(100):
+    path = os.environ['H'] + '/far/f%d' % at
+    os.open(path, 0); os.open(path, 0); os.stat(path)
+E";
+    let (code, out, questions) = run(&lab, "=at once", script);
+    assert!(code == 0 && questions.len() == 100, "{out}");
+}
+
+#[test]
 fn without_anybody_to_ask_nothing_is_there() {
     let lab = lab(users()[0]);
     let (_, out, questions) = run(&lab, "", "cat $H/notes.txt 2>&1; cat $H/far/nothing 2>&1");
