@@ -338,6 +338,11 @@ pub(super) fn check(
         Proof::At(place, sign) => rest.get(place) == Some(&sign),
         Proof::Contains(part) => memchr::memmem::find(rest, part.as_bytes()).is_some(),
     };
+    let before = start.checked_sub(1).map(|at| text[at]);
+    if read.joined && before.is_some_and(|byte| fits(Signs::Url, byte)) && !is_no_word(format, rest)
+    {
+        return;
+    }
     // What is joined to it need not look like it.
     let least = if read.joined { format.least } else { length };
     if proved && [length, least].iter().any(|length| is_chance(format, &rest[..*length])) {
@@ -355,6 +360,21 @@ fn is_chance(format: &Format, rest: &[u8]) -> bool {
     let least_entropy = if matches!(format.signs, Signs::Hex) { 2.6 } else { 2.9 };
     let sample = &rest[..rest.len().min(SAMPLE)];
     digits_or_mixed(sample) && entropy(sample) >= least_entropy && !is_placeholder(sample)
+}
+
+/// Whether a token whose prefix may be the end of a word (`help` + `desk-admin-…`) is no words either: it has digits,
+/// capitals and small letters, and few signs that part words.
+fn is_no_word(format: &Format, rest: &[u8]) -> bool {
+    if format.has_checksum() || matches!(format.signs, Signs::Hex | Signs::Base32 | Signs::Upper) {
+        return true;
+    }
+    let rest = &rest[..rest.len().min(format.least)];
+    let parts = rest.iter().filter(|byte| !byte.is_ascii_alphanumeric()).count();
+    let has = |is: fn(&u8) -> bool| rest.iter().any(is);
+    has(u8::is_ascii_digit)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && parts * 8 <= rest.len()
 }
 
 /// `sk-` and the like also begin words: `sk-learn-compatible…` has neither digits nor capitals.

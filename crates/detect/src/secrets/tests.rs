@@ -363,6 +363,19 @@ fn signs_of_chance_hold_no_joined_tokens() {
         let text = format!("{prefix}{}", random(LETTERS, 40, 1));
         assert!(find_joined_secrets(&text).is_empty(), "{text}");
     }
+    // Words that end as a prefix begins.
+    for text in [
+        "/blog/helpdesk-admin-user-management-and-permissions-guide-2024",
+        "/docs/desk-admin-Guide-to-user-management-and-permissions-in-2024-edition",
+        "task-admin-dashboard-deployment-7d9f8b6c5d-x2x4z-canary",
+        "ticketdesk-proj-2024-migration-of-the-customer-portal-phase-2",
+        "network_live_NotificationHandlerService",
+        "task_live_UpdateSubscriptionManager",
+        "configd_SCDynamicStoreNotifyFileDescriptorCallback",
+        "usb_secret_key_derivation_function_v2_init",
+    ] {
+        assert!(find_joined_secrets(text).is_empty(), "{text}");
+    }
     // But for tokens that are good.
     for text in negatives().iter().filter(|text| !text.contains("ghp_")) {
         let found = find_joined_secrets(text);
