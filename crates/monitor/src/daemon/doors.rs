@@ -20,7 +20,7 @@ use crate::wire::{Door, address};
 const RUN: &str = "run";
 const LOCK: &str = "daemon.lock";
 /// How long a lock is waited for that is held while nobody listens.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Connections that wait to be accepted; the system may allow fewer.
 const QUEUE: i32 = 1024;
 

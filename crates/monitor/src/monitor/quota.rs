@@ -16,6 +16,8 @@ const EACH: Share = Share { most: 256 << 20, second: 64 << 10 };
 const ALL: Share = Share { most: 1 << 30, second: 256 << 10 };
 /// Mounts that are told apart.
 const MOST: usize = 256;
+/// Seconds after which a time that is earlier than the last one is that of another clock.
+const SET_BACK: i64 = 3600;
 /// Seconds in which the owner is told once.
 const TOLD: i64 = 3600;
 
@@ -39,11 +41,13 @@ impl Bucket {
     }
 
     fn fill(&mut self, share: Share, now: i64) {
-        // A clock that was set back gives nothing.
+        // A clock that was set back gives nothing, nor does it when it has come as far again.
         let passed = u64::try_from(now.saturating_sub(self.at)).unwrap_or(0);
         let more = passed.saturating_mul(share.second);
         self.left = self.left.saturating_add(more).min(share.most);
-        self.at = now;
+        if passed > 0 || self.at.saturating_sub(now) > SET_BACK {
+            self.at = now;
+        }
     }
 }
 
@@ -106,7 +110,7 @@ impl Monitor {
         let before = written_here();
         let answer = answer(seen);
         let bytes = written_here().wrapping_sub(before);
-        let tells = held(&self.quota).spend(mounts, bytes, now);
+        let tells = held(&self.quota).spend(mounts, bytes, self.store.now().unix());
         if tells {
             self.tell_spent(mounts)?;
         }
@@ -155,6 +159,27 @@ mod tests {
         quota.spend("mnt:[2]", u64::MAX >> 40, 2400);
         assert!(quota.is_spent("mnt:[2]", 2000));
         assert!(!quota.is_spent("mnt:[2]", 2600));
+    }
+
+    #[test]
+    fn no_second_is_paid_twice() {
+        let mut quota = Quota::default();
+        quota.spend("mnt:[1]", 256 << 20, 0);
+        let mut bytes = 0;
+        for now in 0..600 {
+            // One that began ten seconds ago, and one that begins now.
+            for at in [now - 10, now] {
+                if !quota.is_spent("mnt:[1]", at) {
+                    let left = quota.each["mnt:[1]"].left;
+                    quota.spend("mnt:[1]", left, at);
+                    bytes += left;
+                }
+            }
+        }
+        assert!(bytes <= 600 * EACH.second, "{bytes}");
+        // Where a clock was wrong for long, it is not waited for.
+        quota.spend("mnt:[1]", 1 << 40, 1_000_000);
+        assert!(quota.is_spent("mnt:[1]", 1000) && !quota.is_spent("mnt:[1]", 1060));
     }
 
     #[test]

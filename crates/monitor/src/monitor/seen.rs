@@ -53,6 +53,15 @@ impl Bound {
 }
 
 const SAME: &str = "same";
+const USER: &str = "user";
+
+/// Whether a name is the same for all of an agent's workspaces, or one of wardkeep's own: whoever takes it first
+/// would speak for others.
+fn is_shared(session: &str) -> bool {
+    let of_ours = ["run:", "egress:", "quota:", "unread:"];
+    [":installs", ":unread"].iter().any(|end| session.ends_with(end))
+        || of_ours.iter().any(|begin| session.starts_with(begin))
+}
 
 impl Seen {
     pub(super) fn by(peer: &Peer) -> Self {
@@ -64,7 +73,7 @@ impl Seen {
             Sight::Held => Self::All("held"),
             Sight::Other(root) => Self::Below(root),
             // An agent of another user, whom only root could look at: that user stands between them.
-            Sight::Unknown if peer.uid != rustix::process::geteuid().as_raw() => Self::All("user"),
+            Sight::Unknown if peer.uid != rustix::process::geteuid().as_raw() => Self::All(USER),
             Sight::Unknown => Self::Nothing,
         }
     }
@@ -91,7 +100,9 @@ impl Seen {
     /// Whether they may write to a workspace that they see.
     fn writes(&self, workspace: &Path) -> bool {
         match self {
-            Self::Same | Self::All(_) => true,
+            Self::Same => true,
+            // That user stands between them and others. Of one who is held it cannot be told.
+            Self::All(how) => *how == USER,
             Self::Below(root) => root.reach(workspace) == Reach::Write,
             Self::Nothing => false,
         }
@@ -149,6 +160,9 @@ impl Monitor {
         begins: Option<&PathBuf>,
         seen: &Seen,
     ) -> Result<(), AskError> {
+        if seen.other().is_some() && is_shared(session) {
+            return Err(AskError::Foreign);
+        }
         let session = self.session(session)?;
         let mut session = held(&session);
         let left = session.ended || self.store.now().unix().abs_diff(session.used) >= IDLE;
@@ -198,13 +212,16 @@ impl Monitor {
         if seen.other().is_none() {
             return Ok(());
         }
+        let shared = is_shared(parent);
         let parent = self.session(parent)?;
-        let parent = held(&parent);
+        let mut parent = held(&parent);
         let new = parent.bound.is_none() && parent.workspace.is_none();
-        match new || parent.bound == Some(seen.bound()) {
-            true => Ok(()),
-            false => Err(AskError::Foreign),
+        if shared || !new && parent.bound != Some(seen.bound()) {
+            return Err(AskError::Foreign);
         }
+        // What it hears of its descendants it hears from them.
+        parent.bound = Some(seen.bound());
+        Ok(())
     }
 }
 

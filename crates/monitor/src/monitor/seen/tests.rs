@@ -117,7 +117,9 @@ fn nobody_with_other_mounts_acts_in_a_session() {
             ("inside", &two),
             ("inside", &Seen::All("held")),
         ] {
-            if session == "inside" && matches!(what, Hook::SessionStart { .. }) {
+            // The next confinement of the workspace begins it anew; of one that is only held nothing is known.
+            let goes_on = session == "inside" && matches!(seen, Seen::Below(_));
+            if goes_on && matches!(what, Hook::SessionStart { .. }) {
                 continue;
             }
             let asked = lab.ask(&monitor, (session, seen), what.clone());
@@ -180,6 +182,45 @@ fn nobody_descends_from_a_session_of_others() {
     }
     lab.event(&monitor, ("child", &one), child("inside")).unwrap();
     lab.event(&monitor, ("another", &one), child("nobody")).unwrap();
+}
+
+#[test]
+fn names_that_all_know_are_taken_by_nobody() {
+    let lab = Lab::new();
+    let monitor = lab.open();
+    let one = confined("mnt:[1]");
+    let child =
+        |parent: &str| Hook::SessionStart { channel: "sub".into(), parent: Some(parent.into()) };
+    for name in ["openclaw:installs", "codex:unread", "egress:1", "run:1", "quota:mnt:[2]"] {
+        for seen in [&one, &Seen::All("held")] {
+            assert!(is_foreign(&lab.ask(&monitor, (name, seen), says("hello"))), "{name}");
+            assert!(is_foreign(&lab.event(&monitor, (name, seen), starts())), "{name}");
+            assert!(is_foreign(&lab.event(&monitor, ("s", seen), child(name))), "{name}");
+        }
+        lab.ask(&monitor, (name, &Seen::Same), says("hello")).unwrap();
+    }
+    // Nor does one that was named as a parent belong to the next who comes.
+    lab.event(&monitor, ("child", &one), child("parent")).unwrap();
+    let two = confined("mnt:[2]");
+    assert!(is_foreign(&lab.event(&monitor, ("parent", &two), says("hello"))));
+    lab.event(&monitor, ("parent", &one), starts()).unwrap();
+}
+
+#[test]
+fn who_is_only_held_begins_no_session_of_others_anew() {
+    let lab = Lab::new();
+    let monitor = lab.open();
+    let held = Seen::All("held");
+    lab.event(&monitor, ("live", &Seen::Same), starts()).unwrap();
+    lab.event(&monitor, ("inside", &confined("mnt:[1]")), starts()).unwrap();
+    lab.event(&monitor, ("live", &Seen::Same), Hook::SessionEnd { reason: String::new() }).unwrap();
+    lab.pass(700);
+    for session in ["live", "inside"] {
+        assert!(is_foreign(&lab.ask(&monitor, (session, &held), starts())));
+        assert!(is_foreign(&lab.event(&monitor, (session, &held), starts())));
+    }
+    lab.event(&monitor, ("own", &held), starts()).unwrap();
+    lab.event(&monitor, ("own", &held), says("hello")).unwrap();
 }
 
 #[test]
