@@ -26,6 +26,7 @@ mod monitored;
 mod owners;
 mod passing;
 mod resolve;
+mod rooms;
 mod rules;
 mod screen;
 mod serve;

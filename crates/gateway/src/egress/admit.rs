@@ -166,8 +166,7 @@ impl Shared {
             return answer;
         }
         let reply = timeout(self.config.limits.ask, ask.ask(request)).await;
-        self.asked.open().remove(target);
-        match reply.unwrap_or(Reply::No) {
+        let answer = match reply.unwrap_or(Reply::No) {
             Reply::Once => Ok(Standing::Owner),
             Reply::Session | Reply::Always => {
                 remember(&self.asked.allowed, target);
@@ -177,7 +176,10 @@ impl Shared {
                 remember(&self.asked.denied, target);
                 Err(refused_by_owner(target))
             }
-        }
+        };
+        // Whoever comes now finds the answer.
+        self.asked.open().remove(target);
+        answer
     }
 
     /// Where the bytes to a target are counted: hosts of one rule share a budget.

@@ -228,8 +228,8 @@ impl Exchange<'_> {
                 return Cut::from(error).into();
             }
             let Self { shared, client, meter, motion, .. } = self;
-            return websocket::carry(client, host, meter, motion, &shared.config.limits, bytes)
-                .await;
+            let (limits, room) = (&shared.config.limits, shared.lookers.rooms().room());
+            return websocket::carry(client, host, meter, motion, limits, room, bytes).await;
         }
         let first = async {
             self.client.write_all(&begun).await?;

@@ -8,16 +8,21 @@ use tokio::task::spawn_blocking;
 
 use super::decider::Denial;
 use super::passing::Passing;
+use super::rooms::Rooms;
 
 /// Looks at bodies, so many at a time, each for a short turn.
 #[derive(Debug)]
-pub(super) struct Lookers(Arc<Semaphore>);
+pub(super) struct Lookers {
+    places: Arc<Semaphore>,
+    rooms: Rooms,
+}
 
 impl Default for Lookers {
     /// Half of the processors: the others serve.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        Self(Arc::new(Semaphore::new(processors.div_ceil(2))))
+        let places = Arc::new(Semaphore::new(processors.div_ceil(2)));
+        Self { places, rooms: Rooms::default() }
     }
 }
 
@@ -38,13 +43,21 @@ impl Lookers {
             Ok(out)
         };
         if quick {
-            return all(passing);
+            let out = all(passing)?;
+            passing.weigh(&self.rooms)?;
+            return Ok(out);
         }
         let mut out = self.turn(passing, all).await?;
         while let Some(more) = self.turn(passing, Passing::unpack).await? {
             out.extend(more);
         }
+        passing.weigh(&self.rooms)?;
         Ok(out)
+    }
+
+    /// Where what is held back is counted.
+    pub(super) fn rooms(&self) -> &Rooms {
+        &self.rooms
     }
 
     /// One turn; whoever waits is first come, first served.
@@ -54,7 +67,7 @@ impl Lookers {
         work: impl FnOnce(&mut Passing) -> Result<T, Denial> + Send + 'static,
     ) -> Result<T, Denial> {
         let failed = || Denial::new("egress-internal", "the body could not be looked at");
-        let place = Arc::clone(&self.0).acquire_owned().await.map_err(|_| failed())?;
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| failed())?;
         let mut taken = std::mem::take(passing);
         let looked = spawn_blocking(move || {
             // Given back at the end of the work, even when nobody waits for it any more.

@@ -10,6 +10,7 @@ use flate2::write::{MultiGzDecoder, ZlibDecoder};
 
 use super::decider::Denial;
 use super::head::{Head, values};
+use super::rooms::{Room, Rooms};
 use super::screen::secret_in;
 
 /// A secret that is written in as many bytes is found wherever it stands.
@@ -17,6 +18,8 @@ const WHOLE: usize = 64 << 10;
 /// Bytes that are held back until more has come, so that nothing is sent in two halves: such a secret, and what of the
 /// line before it has to be there for its digits to be read.
 const HELD: usize = WHOLE + (1 << 10);
+/// The same for bytes that are compressed: what they become is held back by itself.
+const HELD_PACKED: usize = 4 << 10;
 /// Bytes that are taken at a time.
 const PIECE: usize = 16 << 10;
 /// Bytes that are looked at in a moment.
@@ -26,7 +29,7 @@ const SLICE: usize = 512;
 /// Bytes that may come out of a compressed body before others have their turn.
 const TURN: u64 = 1 << 20;
 /// Compressed bytes that may wait for what they become.
-const WAITING: usize = 2 << 20;
+const WAITING: usize = 512 << 10;
 /// Bytes of what was compressed that are kept for the decider.
 const SHOWN: usize = 64 << 10;
 /// What may come out of a compressed body, for each byte that may be sent.
@@ -38,6 +41,7 @@ pub(super) struct Passing {
     held: Vec<u8>,
     begun: bool,
     packed: Option<Box<Packed>>,
+    room: Option<Room>,
 }
 
 impl Passing {
@@ -80,13 +84,14 @@ impl Passing {
     /// Takes a piece, and gives back what may be sent. Of a body that is compressed nothing may before it is unpacked.
     pub(super) fn take(&mut self, piece: &[u8]) -> Result<Vec<u8>, Denial> {
         let mut out = Vec::new();
+        let keep = if self.packed.is_some() { HELD_PACKED } else { HELD };
         for piece in piece.chunks(PIECE) {
             self.held.extend_from_slice(piece);
             // What is held back need not be looked at again for each byte that comes.
-            if self.held.len() >= 3 * HELD {
+            if self.held.len() >= 3 * keep {
                 self.begun = true;
                 secret_in(&self.held).map_or(Ok(()), Err)?;
-                self.release(self.held.len() - HELD, &mut out);
+                self.release(self.held.len() - keep, &mut out);
             }
         }
         // What is in the beginning is to be known before anything is sent.
@@ -119,6 +124,21 @@ impl Passing {
     /// The beginning of what was compressed, if anything was.
     pub(super) fn unpacked(&mut self) -> Option<Vec<u8>> {
         self.packed.as_mut()?.shown.take()
+    }
+
+    /// Has what is held back take its place among that of all bodies.
+    pub(super) fn weigh(&mut self, rooms: &Rooms) -> Result<(), Denial> {
+        let bytes = self.weight();
+        self.room.get_or_insert_with(|| rooms.room()).take(bytes)
+    }
+
+    /// Bytes of memory that it holds, about.
+    pub(super) fn weight(&self) -> usize {
+        let packed = self.packed.as_ref().map_or(0, |packed| {
+            let waiting = packed.waiting.len() + packed.marks.len() * size_of::<(usize, u64)>();
+            packed.packed.len() + waiting + packed.plain.weight()
+        });
+        self.held.len() + packed
     }
 
     fn release(&mut self, free: usize, out: &mut Vec<u8>) {

@@ -7,6 +7,7 @@ use tokio::time::timeout;
 use super::budget::{Limits, Meter};
 use super::decider::{Denial, Ended};
 use super::passing::Passing;
+use super::rooms::Room;
 use super::screen::secret_in;
 use super::stream::Stream;
 use super::tunnel::{Cut, Motion};
@@ -23,12 +24,14 @@ pub(super) async fn carry(
     meter: &mut Meter,
     motion: &Motion,
     limits: &Limits,
+    mut room: Room,
     first: &[u8],
 ) -> Ended {
     let up = async {
         let (mut frames, mut piece) = (Frames::default(), first.to_vec());
         loop {
             let out = frames.take(&piece)?;
+            room.take(frames.weight())?;
             meter.charge(out.len())?;
             host.write_all(&out).await?;
             motion.sent(out.len());
@@ -135,6 +138,12 @@ impl Frames {
             return Err(malformed());
         }
         Ok(out)
+    }
+
+    /// Bytes of memory that it holds, about.
+    fn weight(&self) -> usize {
+        let marks = self.marks.len() * size_of::<(usize, u64)>();
+        self.waiting.len() + marks + self.message.weight()
     }
 
     fn begin(&mut self, frame: Frame) -> Result<(), Denial> {

@@ -60,12 +60,7 @@ fn a_body_that_grows_much_is_unpacked_in_turns() {
         encoder.write_all(&vec![b' '; 40 << 20]).unwrap();
         encoder.finish().unwrap()
     };
-    let lines = format!(
-        "POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
-        bomb.len()
-    );
-    let head = Head::parse(lines.as_bytes()).unwrap().unwrap();
-    let mut passing = Passing::of(&head, 64 << 20).unwrap();
+    let mut passing = passing_gzip(bomb.len());
     let mut sent = passing.take(&bomb).unwrap();
     sent.extend(passing.finish().unwrap());
     assert!(sent.is_empty());
@@ -76,4 +71,49 @@ fn a_body_that_grows_much_is_unpacked_in_turns() {
     }
     assert!((20..=41).contains(&turns), "{turns}");
     assert!(sent == bomb);
+}
+
+fn passing_gzip(length: usize) -> Passing {
+    let head =
+        format!("POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n");
+    let head = Head::parse(head.as_bytes()).unwrap().unwrap();
+    Passing::of(&head, 64 << 20).unwrap()
+}
+
+fn pass(passing: &mut Passing, piece: &[u8]) -> Result<Vec<u8>, Denial> {
+    let mut out = passing.take(piece)?;
+    while let Some(more) = passing.unpack()? {
+        out.extend(more);
+    }
+    Ok(out)
+}
+
+#[test]
+fn the_beginning_of_what_is_compressed_is_shown_however_long_it_is() {
+    let mut random = 7_u64;
+    let noise = std::iter::repeat_with(|| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        random.to_be_bytes()[0]
+    });
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(b"password=").unwrap();
+    encoder.write_all(&noise.take(200 << 10).collect::<Vec<_>>()).unwrap();
+    let body = encoder.finish().unwrap();
+    let mut passing = passing_gzip(body.len());
+    let mut sent = pass(&mut passing, &body[..64 << 10]).unwrap();
+    assert!(passing.unpacked().unwrap().starts_with(b"password="));
+    assert!(passing.weight() < 600 << 10);
+    sent.extend(pass(&mut passing, &body[64 << 10..]).unwrap());
+    sent.extend(passing.finish().unwrap());
+    sent.extend(pass(&mut passing, b"").unwrap());
+    assert!(sent == body);
+}
+
+#[test]
+fn bytes_that_become_nothing_do_not_wait_for_long() {
+    let mut passing = passing_gzip(10 << 20);
+    let mut body = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 0, 1, 0, 254, 255, b'x'];
+    body.extend([0, 0, 0, 255, 255].repeat(400 << 10));
+    assert!(body.chunks(32 << 10).any(|piece| pass(&mut passing, piece).is_err()));
+    assert!(passing.weight() < 1 << 20, "{}", passing.weight());
 }

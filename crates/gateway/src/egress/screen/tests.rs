@@ -413,13 +413,13 @@ fn a_head_is_looked_at_quickly() {
     {
         let head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", unit.repeat((64 << 10) / unit.len()));
         let host = Host::Name("a.test".to_owned());
-        let began = std::time::Instant::now();
-        let _ = secret_in_head(head.as_bytes(), going(&host));
-        assert!(
-            began.elapsed() < std::time::Duration::from_secs(2),
-            "{unit}: {:?}",
-            began.elapsed()
-        );
+        // The best of several: other work on the machine only ever adds.
+        let quick = (0..5).any(|_| {
+            let began = std::time::Instant::now();
+            let _ = secret_in_head(head.as_bytes(), going(&host));
+            began.elapsed() < std::time::Duration::from_secs(2)
+        });
+        assert!(quick, "{unit}");
     }
 }
 
