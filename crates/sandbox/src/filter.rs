@@ -196,8 +196,9 @@ const NAME_REQUESTS: &[u32] = &[
 /// All of bcachefs, which makes subvolumes by several.
 const BCACHEFS: u32 = 0xBC00;
 
-/// Have others wait who open a file, or tell of each who does, and no program needs them: F_SETLEASE, F_NOTIFY.
-const FILE_REQUESTS: &[u32] = &[1024, 1026];
+/// Have others wait who open a file, or tell of each who does, and no program needs them: F_SETLEASE, F_NOTIFY,
+/// F_SETDELEG.
+const FILE_REQUESTS: &[u32] = &[1024, 1026, 1040];
 
 /// The filter as the kernel takes it.
 pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {

@@ -326,7 +326,10 @@ impl Names {
         if last.is_empty() {
             return false;
         }
-        let is_it = |listed: &Listed| listed.path.eq_ignore_ascii_case(&whole);
+        let at_top = path.starts_with('/');
+        let is_it = |listed: &Listed| {
+            listed.path.eq_ignore_ascii_case(&whole) && !(at_top && listed.parts().nth(1).is_none())
+        };
         let is_listed = self.table.with_last(last).any(is_it);
         if is_listed {
             Arc::make_mut(&mut self.table).remove(is_it);
@@ -337,7 +340,7 @@ impl Names {
         if is_guarded {
             let parts = path.rsplit('/').filter(|part| !part.is_empty());
             let parts = parts.map(|part| part.as_bytes().into()).collect();
-            self.released.push(Released { at_top: path.starts_with('/'), parts });
+            self.released.push(Released { at_top, parts });
         }
         is_listed || is_guarded
     }
@@ -689,6 +692,14 @@ mod tests {
         assert_eq!(own.written(b"w/notes", b"identity.md"), Some((Guard::ReadOnly, false)));
         assert!(own.add("IDENTITY.md", Guard::ReadOnly));
         assert_eq!(own.written(b"w/docs", b"identity.md"), Some((Guard::ReadOnly, false)));
+    }
+
+    #[test]
+    fn a_name_can_be_released_at_the_top() {
+        let mut names = Names::standard();
+        assert!(names.release("/AGENTS.md"));
+        assert_eq!(names.of_path(b"w/AGENTS.md"), None);
+        assert_eq!(names.of_path(b"w/a/AGENTS.md"), Some(Guard::ReadOnly));
     }
 
     #[test]

@@ -189,10 +189,8 @@ impl View {
             }
         }
         for path in &spec.snapshots {
-            let mut above = || Some(self.follow(path.parent()?)?.path.join(path.file_name()?));
-            let place = above();
-            let there = self.follow(path).map(|real| real.path);
-            self.snapshots.extend(there.or(place));
+            let place = self.owners_place(path);
+            self.snapshots.extend(place);
         }
         for (path, stand_in) in &spec.private {
             let real = self.place_of(path).ok_or_else(|| SandboxError::Path {
@@ -207,6 +205,23 @@ impl View {
             self.entries.insert(path.clone(), entry);
         }
         Ok(())
+    }
+
+    /// A path by links of the owner's. Where the program may write, a link is its own, and may lead anywhere.
+    fn owners_place(&mut self, path: &Path) -> Option<PathBuf> {
+        let mut place = PathBuf::from("/");
+        for part in path.strip_prefix("/").ok()?.components() {
+            let next = place.join(part);
+            let real = self.follow(&next).map(|real| real.path);
+            let above = self.covering(&place).map(|(_, entry)| entry.shown);
+            let is_owners = above.is_none_or(|above| above == Shown::Read);
+            place = match real {
+                Some(real) if is_owners || real == next => real,
+                None => next,
+                Some(_) => return None,
+            };
+        }
+        Some(place)
     }
 
     fn add_workspace(&mut self, spec: &Spec) -> Result<(), SandboxError> {
@@ -288,6 +303,7 @@ impl View {
             if !always && named.iter().any(|named| named.starts_with(&path)) {
                 continue;
             }
+            self.copies.retain(|copied, _| !copied.starts_with(&path));
             // What is not shown needs no mask, nor what is writable on purpose below it.
             if self
                 .covering(&path)

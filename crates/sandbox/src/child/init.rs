@@ -253,7 +253,7 @@ impl Teller {
 }
 
 /// How long the other side may take to hear something.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn denial_of(refusal: &Refusal) -> Denial {
     let Refusal { kind, call, path, rule, comm, .. } = refusal;
@@ -415,6 +415,20 @@ fn leave_standard_files() {
     }
 }
 
+/// Tells of files that are shown empty and were opened.
+fn tell_opened(opened: &mut Option<Opened>, teller: &Teller) {
+    for path in opened.as_mut().map(Opened::next).unwrap_or_default() {
+        teller.tell(&Denial {
+            kind: DenialKind::Masked,
+            call: "open".to_owned(),
+            path,
+            rule: "it is shown empty".to_owned(),
+            program: String::new(),
+            times: 1,
+        });
+    }
+}
+
 fn watch(
     program: Pid,
     life: BorrowedFd<'_>,
@@ -434,7 +448,8 @@ fn watch(
             let is_there =
                 |path: &PathBuf| summary.repositories.iter().any(|one| one.path == *path);
             made.retain(|path: &PathBuf, _| {
-                is_there(path) || !is_said(life, UNMADE, path.display().to_string().as_bytes())
+                let text = path.display().to_string();
+                is_there(path) || !is_said_within(life, UNMADE, text.as_bytes(), PATIENCE)
             });
             for repository in summary.repositories {
                 let (executes, holds) = (listed(&repository.executes), listed(&repository.holds));
@@ -454,20 +469,12 @@ fn watch(
         } else if !is_ready(events.as_fd(), false) {
             return FAILED;
         }
-        for path in opened.as_mut().map(Opened::next).unwrap_or_default() {
-            let denial = Denial {
-                kind: DenialKind::Masked,
-                call: "open".to_owned(),
-                path,
-                rule: "it is shown empty".to_owned(),
-                program: String::new(),
-                times: 1,
-            };
-            teller.tell(&denial);
-        }
+        tell_opened(&mut opened, teller);
         while sys::next_signal(signals.as_fd()).is_some() {}
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if pid == program && (status.exited() || status.signaled()) {
+                // What it did last, too.
+                tell_opened(&mut opened, teller);
                 teller.tell_untold();
                 // Without children of this process there is no other: who loses its parent comes here.
                 let left = rustix::process::wait(WaitOptions::NOHANG);

@@ -3,7 +3,9 @@
 mod executes;
 mod settings;
 
+use std::ffi::OsStr;
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -215,7 +217,8 @@ pub(super) fn executing_in(repository: &Path) -> Vec<String> {
         Ok(text)
     };
     let mut found = Vec::new();
-    if folder.is_file() {
+    let led = folder.is_file();
+    if led {
         let text = read(&folder).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let target = text.strip_prefix("gitdir: ").unwrap_or_default().trim();
@@ -225,10 +228,17 @@ pub(super) fn executing_in(repository: &Path) -> Vec<String> {
         found.push(format!("its settings lie in {}", folder.display()));
     }
     for name in ["config", "config.worktree"] {
-        match read(&folder.join(name)).map(|text| executing(&text)) {
-            Ok(Ok(keys)) => found.extend(keys),
-            Ok(Err(why)) => found.push(format!("{name}: {why}")),
-            Err(_) => {}
+        let Ok(text) = read(&folder.join(name)) else { continue };
+        match executing(&text) {
+            Ok(keys) => found.extend(keys),
+            Err(why) => found.push(format!("{name}: {why}")),
+        }
+        // Whoever works here would change files there.
+        let works = if led { work_trees(&text).unwrap_or_default() } else { Vec::new() };
+        for work in works.iter().map(|work| folder.join(OsStr::from_bytes(work))) {
+            if work.canonicalize().ok() != repository.canonicalize().ok() {
+                found.push(format!("git would write to {}", work.display()));
+            }
         }
     }
     let hooks = std::fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();

@@ -61,7 +61,7 @@ mod tests {
         masks.change();
         assert_eq!(masks.of(7, now), None);
         // What is read while a change takes place may be either.
-        masks.remember(7, mask, Instant::now());
+        masks.remember(7, mask, masks.changing.unwrap());
         assert_eq!(masks.of(7, now), None);
     }
 }

@@ -34,7 +34,7 @@ use crate::walk::{Listings, Seen, number_of};
 const MOST: usize = 1000;
 
 /// How long it may take to tell what is there, when the time is up.
-const LATE: Duration = Duration::from_secs(1);
+const LATE: Duration = Duration::from_secs(3);
 
 /// What takes a socket over that listens.
 type Serve = Box<dyn FnOnce(TcpListener)>;

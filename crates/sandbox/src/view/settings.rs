@@ -165,6 +165,7 @@ pub(super) fn settle(
         let (source, attributes) = (Source::Old(kept), READ_ONLY | NO_SUID | NO_DEV);
         // Before what is mounted in it.
         plan.mounts.insert(0, Mount { source, target: c"etc".to_owned(), attributes });
+        remove_all_undone(&folder.path);
         return (Some(held), None);
     }
     let settled = parts.copies.iter().all(|(_, _, stamp)| stamp.has_settled(folder.now));
@@ -201,6 +202,8 @@ impl NewSettings {
         self.remove_others(folder);
         let undone = folder.join(format!("{UNDONE}{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&undone)?;
+        // As long as somebody is at it, nobody else takes it for a leftover.
+        let _busy = locked(&undone)?;
         let kept = self.fill(&undone).and_then(|()| fs::rename(&undone, folder.join(&self.name)));
         if kept.is_err() {
             fs::remove_dir_all(&undone)?;
@@ -259,9 +262,11 @@ impl NewSettings {
             let changed = entry.metadata().and_then(|data| data.modified()).ok();
             let age = changed.and_then(|changed| self.folder.now.duration_since(changed).ok());
             let is_old = age.is_some_and(|age| age > STAYS);
-            let undone = entry.file_name().as_bytes().starts_with(UNDONE.as_bytes());
             let goes = match File::open(path.join(MANIFEST)) {
-                _ if undone => is_old,
+                _ if is_undone(&entry) => {
+                    remove_undone(&path);
+                    false
+                }
                 Ok(mut manifest) => {
                     let mut boot = [0; 16];
                     let other = manifest.read_exact(&mut boot).is_err() || boot != self.folder.boot;
@@ -289,6 +294,36 @@ fn own_folder(path: &Path) -> io::Result<File> {
     let data = folder.metadata()?;
     let is_own = data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o022 == 0;
     is_own.then_some(folder).ok_or_else(|| io::Error::other("another user may write to it"))
+}
+
+/// A folder that nobody else has locked.
+fn locked(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
+    rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(folder)
+}
+
+fn is_undone(entry: &fs::DirEntry) -> bool {
+    entry.file_name().as_bytes().starts_with(UNDONE.as_bytes())
+}
+
+/// Removes copies that were begun, if whoever did so is there no more.
+fn remove_undone(path: &Path) {
+    if let Ok(_lock) = locked(path) {
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+/// Removes all that were begun in a folder of our own.
+fn remove_all_undone(folder: &Path) {
+    let Ok(held) = own_folder(folder) else { return };
+    let folder = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_undone(&entry) && is_own_name(entry.file_name().as_bytes()) {
+            remove_undone(&entry.path());
+        }
+    }
 }
 
 /// Whether a name is one that is given here: nothing else in the folder is touched.

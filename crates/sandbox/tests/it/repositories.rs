@@ -59,7 +59,7 @@ while True:
     try: os.mkdir(\"evil\")
     except OSError: pass'; }
             flood & flood & flood & flood";
-        let late = ("WARDKEEP_TEST_TIMEOUT", "3000");
+        let late = ("WARDKEEP_TEST_TIMEOUT", "8000");
         let (code, out) = lab.run_with(script, &[TELL, late]);
         assert_eq!(code, 124, "{out}");
         let line = format!("denied: made {}  holds .claude", lab.at("ws/evil").display());
@@ -153,5 +153,46 @@ fn a_snapshot_of_the_workspace_is_kept_where_snapshots_are() {
         let through: Vec<_> = out.lines().filter(|line| line.starts_with("through")).collect();
         assert_eq!(through, ["through: fits", "through: another that may be written"], "{out}");
         assert!(out.lines().any(|line| line.trim() == "1"), "{out}");
+    }
+}
+
+/// The program writes where snapshots are: a link there names no other place, and what leads there from the workspace
+/// is told.
+#[test]
+fn a_place_of_snapshots_is_what_the_owner_named() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        fs::create_dir_all(lab.at("data")).unwrap();
+        lab.give();
+        let (data, place) = (lab.at("data"), lab.at("data/deep/snapshot"));
+        let variables = [
+            ("WARDKEEP_TEST_WRITE", data.to_str().unwrap()),
+            ("WARDKEEP_TEST_SNAPSHOTS", place.to_str().unwrap()),
+            ("WARDKEEP_TEST_TELL", "1"),
+        ];
+        let init = "init() { GIT_DIR=$1 GIT_WORK_TREE=$WS git init -q > /dev/null 2>&1 && echo through: $2; }";
+        let begin = format!("data={}; {init}", data.display());
+        for link in ["ln -s $WS $data/deep", "mkdir $data/deep; ln -s $WS $data/deep/snapshot"] {
+            let _ = fs::remove_dir_all(lab.at("data/deep"));
+            let _ = fs::remove_file(lab.at("data/deep"));
+            lab.run_with(&format!("{begin}; {link}"), &variables);
+            assert!(lab.at("data/deep").symlink_metadata().is_ok());
+            let script = format!(
+                "{begin}; mkdir -p snapshot; init $WS/snapshot/x {uid}; init $WS/x {uid}; true"
+            );
+            let (_, out) = lab.run_with(&script, &variables);
+            assert!(!out.contains("through"), "{link}: {out}");
+        }
+        fs::remove_dir_all(lab.at("data/deep")).unwrap();
+        let script = format!(
+            "{begin}; mkdir -p $data/deep/snapshot sub; init $data/deep/snapshot/p fits
+            echo \"gitdir: $data/deep/snapshot/p\" > sub/.git; true"
+        );
+        let (_, out) = lab.run_with(&script, &variables);
+        assert!(out.contains("through: fits"), "{out}");
+        if lab.at("ws/sub/.git").exists() {
+            let told = format!("git would write to {}", lab.at("ws").display());
+            assert!(out.contains(&told), "{out}");
+        }
     }
 }
