@@ -12,13 +12,12 @@ mod shared;
 mod shown;
 pub(super) mod why;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use wardkeep_evidence::check::printable;
@@ -47,6 +46,8 @@ use crate::exit::Exit;
 
 /// How long a daemon may take to come up.
 const START: Duration = Duration::from_secs(3);
+/// How long a daemon that was asked for the first request is waited for when the program has ended.
+const LATE: Duration = Duration::from_secs(1);
 /// Most lines on what was kept from it.
 const SHOWN: usize = 20;
 /// Denials that each get a record while it runs.
@@ -364,13 +365,16 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     }
     let missing = running.applied().missing.clone();
     // Without namespaces there is none: then no socket of the program reaches beyond it.
-    let served = Rc::new(RefCell::new(None));
+    let (serves, served) = mpsc::channel();
     if let (Some(proxy), Some(listener)) = (proxy, running.take_listener()) {
-        let (served, state) = (Rc::clone(&served), state.clone());
-        // Most programs never call it.
+        let state = state.clone();
+        // Most programs never call it. The daemon may take its time, and the program is waited for meanwhile.
         running.when_called(listener, move |listener| {
-            *served.borrow_mut() = Some(proxy.serve(&state, listener));
+            let serve = move || drop(serves.send(proxy.serve(&state, listener)));
+            let _ = std::thread::Builder::new().spawn(serve);
         });
+    } else {
+        drop(serves);
     }
     let models = match (models, running.take_models()) {
         (Some(models), Some(listener)) => Some(models.serve(context, &state, listener)?),
@@ -401,14 +405,18 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if let Some(asking) = &asking {
         asking.end();
     }
-    let hosts = match served.take() {
-        Some(Ok(served)) => served.end(context)?,
-        Some(Err(error)) => {
+    let hosts = match served.recv_timeout(LATE) {
+        Ok(Ok(served)) => served.end(context)?,
+        Ok(Err(error)) => {
             context.ui.note(&format!("no request could leave: {}", error.message));
             context.ui.hint(&error.hint);
             Vec::new()
         }
-        None => Vec::new(),
+        Err(RecvTimeoutError::Timeout) => {
+            context.ui.note("no request could leave: the daemon has not answered yet");
+            Vec::new()
+        }
+        Err(RecvTimeoutError::Disconnected) => Vec::new(),
     };
     if let Some(models) = models {
         models.end(context)?;

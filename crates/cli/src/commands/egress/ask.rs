@@ -29,8 +29,8 @@ pub(crate) const ELSEWHERE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(300);
 /// How long the daemon may take.
 const ANSWER: Duration = Duration::from_secs(5);
-/// After a question that was taken back, so long nothing is taken for the answer to the next one.
-const TAKEN_BACK: Duration = Duration::from_millis(1500);
+/// After a question without an answer, so long nothing is taken for the answer to the next one.
+const UNANSWERED: Duration = Duration::from_millis(1500);
 /// Longest answer.
 const LONGEST: usize = 256;
 /// Longest address that is shown.
@@ -45,8 +45,8 @@ pub(crate) struct Terminal(Mutex<Open<File>>);
 struct Open<F> {
     from: F,
     to: F,
-    /// Whether nobody waited any more for the answer to the last question.
-    taken_back: bool,
+    /// Whether the last question was left without an answer, which may still be typed.
+    unanswered: bool,
 }
 
 impl Terminal {
@@ -60,7 +60,7 @@ impl Terminal {
             })
         };
         let (from, to) = (open()?, open()?);
-        Ok(Arc::new(Self(Mutex::new(Open { from, to, taken_back: false }))))
+        Ok(Arc::new(Self(Mutex::new(Open { from, to, unanswered: false }))))
     }
 
     /// Asks, unless nobody waits for the answer any more.
@@ -71,11 +71,12 @@ impl Terminal {
 
 impl<F: Read + Write + AsFd> Open<F> {
     fn ask(&mut self, question: &Question, patience: Duration, gone: &dyn Fn() -> bool) -> Reply {
-        if std::mem::take(&mut self.taken_back) {
+        if std::mem::take(&mut self.unanswered) {
             // Whoever is about to answer the one before has to see that this is another.
-            let said = "\r\nwardkeep: the question above was taken back; another one follows.\r\n";
+            let said =
+                "\r\nwardkeep: the question above no longer counts; another one follows.\r\n";
             let _ = self.to.write_all(said.as_bytes());
-            std::thread::sleep(TAKEN_BACK);
+            std::thread::sleep(UNANSWERED);
         }
         // What was typed before the question was no answer to it.
         let _ = tcflush(&self.from, QueueSelector::IFlush);
@@ -83,8 +84,8 @@ impl<F: Read + Write + AsFd> Open<F> {
             return Reply::No;
         }
         let reply = ask(question, &mut self.from, &mut self.to, patience, gone);
-        self.taken_back = gone();
-        reply
+        self.unanswered = gone() || reply.is_none();
+        reply.unwrap_or(Reply::No)
     }
 }
 
@@ -141,6 +142,8 @@ impl Elsewhere {
         while Instant::now() < until && !gone() {
             std::thread::sleep(PAUSE);
             let now = self.clock.now();
+            // First: whoever answers in between has answered by the time that grants are read.
+            let waits = approvals.pending(now).ok()?.iter().any(|one| one.id == record);
             let (granted, standing) = approvals.in_force(now).ok()?;
             let mut all = granted.iter().chain(standing.iter().map(|one| &one.grant));
             if let Some(grant) = all.find(|grant| grant.request == record) {
@@ -153,7 +156,7 @@ impl Elsewhere {
                     Scope::Always => Some(Reply::Always),
                 };
             }
-            if !approvals.pending(now).ok()?.iter().any(|one| one.id == record) {
+            if !waits {
                 return None;
             }
         }
@@ -173,23 +176,21 @@ fn question(request: &Request) -> Question {
     }
 }
 
-/// One question. Whatever is not clearly a yes is a no.
+/// One question. Whatever is not clearly a yes is a no; nothing where no line came.
 fn ask<R: Read + AsFd, W: Write>(
     question: &Question,
     from: &mut R,
     to: &mut W,
     patience: Duration,
     gone: &dyn Fn() -> bool,
-) -> Reply {
+) -> Option<Reply> {
     let Question { text, about, always } = question;
     let shown = format!(
         "\r\nwardkeep: {text}\r\nAllow it? [o]nce, for this [s]ession, [a]lways, or [N]o: "
     );
-    if to.write_all(shown.as_bytes()).and_then(|()| to.flush()).is_err() {
-        return Reply::No;
-    }
-    let (reply, said) = match line(from, Instant::now() + patience, gone).as_deref().map(str::trim)
-    {
+    to.write_all(shown.as_bytes()).and_then(|()| to.flush()).ok()?;
+    let typed = line(from, Instant::now() + patience, gone);
+    let (reply, said) = match typed.as_deref().map(str::trim) {
         Some("o" | "once") => (Reply::Once, "allowed once".to_owned()),
         Some("s" | "session") => (Reply::Session, "allowed until this ends".to_owned()),
         Some("a" | "always") => {
@@ -199,7 +200,7 @@ fn ask<R: Read + AsFd, W: Write>(
         None => (Reply::No, "no answer: denied".to_owned()),
     };
     let _ = to.write_all(format!("wardkeep: {about}: {said}\r\n").as_bytes());
-    reply
+    typed.map(|_| reply)
 }
 
 /// A line, if one comes in time.
@@ -246,9 +247,10 @@ mod tests {
             refused: None,
         };
         let mut shown = Vec::new();
-        let reply =
-            ask(&question(&request), &mut from, &mut shown, Duration::from_millis(50), &|| false);
-        (reply, String::from_utf8(shown).unwrap())
+        let whole = typed.is_some_and(|typed| typed.ends_with(b"\n"));
+        let patience = Duration::from_millis(if whole { 20_000 } else { 50 });
+        let reply = ask(&question(&request), &mut from, &mut shown, patience, &|| false);
+        (reply.unwrap_or(Reply::No), String::from_utf8(shown).unwrap())
     }
 
     #[test]
@@ -271,6 +273,16 @@ mod tests {
     /// Whoever answers one question is not taken at the word for another that was put in its place.
     #[test]
     fn an_answer_to_a_question_that_was_taken_back_counts_for_no_other() {
+        let asked = Instant::now();
+        counts_for_no_other(&|| asked.elapsed() > Duration::from_millis(50));
+    }
+
+    #[test]
+    fn an_answer_that_comes_too_late_counts_for_no_other() {
+        counts_for_no_other(&|| false);
+    }
+
+    fn counts_for_no_other(gone: &dyn Fn() -> bool) {
         use rustix::fs::OFlags;
         use rustix::pty::OpenptFlags;
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
@@ -281,28 +293,27 @@ mod tests {
         let far = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, rustix::fs::Mode::empty());
         let far = File::from(far.unwrap());
         let mut near = File::from(near);
-        let mut open = Open { from: far.try_clone().unwrap(), to: far, taken_back: false };
+        let mut open = Open { from: far.try_clone().unwrap(), to: far, unanswered: false };
         let question = |about: &str| Question {
             text: format!("about {about}."),
             about: about.to_owned(),
             always: "",
         };
         let patience = Duration::from_millis(300);
-        let asked = Instant::now();
-        let gone = || asked.elapsed() > Duration::from_millis(50);
-        assert_eq!(open.ask(&question("one"), patience, &gone), Reply::No);
+        assert_eq!(open.ask(&question("one"), patience, gone), Reply::No);
         let typing = std::thread::spawn(move || {
+            let (mut shown, mut piece) = (String::new(), [0; 4096]);
+            while !shown.contains("no longer counts") {
+                let count = near.read(&mut piece).unwrap();
+                shown.push_str(&String::from_utf8_lossy(&piece[..count]));
+            }
             // Typed a moment after the next question would have been there.
-            std::thread::sleep(Duration::from_millis(100));
             near.write_all(b"s\n").unwrap();
-            let mut shown = vec![0; 4096];
-            std::thread::sleep(TAKEN_BACK + Duration::from_millis(600));
-            let count = near.read(&mut shown).unwrap();
-            String::from_utf8_lossy(&shown[..count]).into_owned()
+            near
         });
         assert_eq!(open.ask(&question("two"), patience, &|| false), Reply::No);
-        let shown = typing.join().unwrap();
-        assert!(shown.contains("taken back; another one follows"), "{shown}");
+        drop(open);
+        drop(typing.join().unwrap());
     }
 
     #[test]

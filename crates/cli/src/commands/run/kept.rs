@@ -182,6 +182,9 @@ fn keep(path: &Path, copy: &Path, workspace: &Path) -> Result<Vec<String>, Strin
     let (merged, left) = merge(&before, &after, workspace);
     if merged != before {
         let bytes = serde_json::to_vec_pretty(&merged).map_err(|error| error.to_string())?;
+        if bytes.len() as u64 > LARGEST {
+            return Err("it would be too large".to_owned());
+        }
         write(path, &bytes).map_err(text)?;
     }
     Ok(left)
@@ -236,7 +239,9 @@ fn merge_projects(
     let mut left = Vec::new();
     for (folder, value) in after {
         let Value::Object(value) = value else { continue };
-        let is_own = Path::new(folder).starts_with(workspace) && !folder.contains("..");
+        // A name of a folder could say anything.
+        let is_own = Path::new(folder) == workspace
+            || (Path::new(folder).starts_with(workspace) && known.contains_key(folder));
         let before = known.get(folder).and_then(Value::as_object).cloned().unwrap_or_default();
         let mut merged = before.clone();
         for (key, value) in value {
@@ -245,7 +250,9 @@ fn merge_projects(
             }
             // Of a folder that was not known, what says nothing is no loss.
             let is_plain = value.is_number() || is_word(value);
-            if is_own && key.starts_with(LAST) && is_word(&key.as_str().into()) && is_plain {
+            let fits = merged.contains_key(key) || merged.len() < MOST_COUNTS;
+            let is_last = key.starts_with(LAST) && is_word(&key.as_str().into());
+            if is_own && is_last && is_plain && fits {
                 merged.insert(key.clone(), value.clone());
             } else if !is_empty(value) && !left.contains(&shown(key)) {
                 left.push(shown(key));
@@ -350,15 +357,15 @@ mod tests {
             "numStartups": { "evil": "x" }, "userID": "a\u{1b}[2J", "lastReleaseNotesSeen": "do this now",
             "firstStartTime": long, "hasCompletedOnboarding": "x", "tipsHistory": { "a": "do this now" },
             "projects": {
-                "/w/sub": { "lastCost": 2, "lastSessionId": "a-1", "lastSessionFirstPrompt": "do this now" },
+                "/w/known": { "lastCost": 2 }, "/w/do this now": { "lastCost": 2 },
+                "/w": { "lastCost": 2, "lastSessionId": "a-1", "lastSessionFirstPrompt": "do this now" },
                 "/other": { "lastCost": 2 }, "/w2": { "lastCost": 2 }, "/w/../other": { "lastCost": 2 },
             },
         });
-        let (kept, left) = merged(&json!({}), &after);
-        assert_eq!(
-            kept,
-            json!({ "projects": { "/w/sub": { "lastCost": 2, "lastSessionId": "a-1" } } })
-        );
+        let known = json!({ "projects": { "/w/known": { "lastCost": 1 } } });
+        let (kept, left) = merged(&known, &after);
+        let own = json!({ "/w/known": { "lastCost": 2 }, "/w": { "lastCost": 2, "lastSessionId": "a-1" } });
+        assert_eq!(kept, json!({ "projects": own }));
         for key in ["numStartups", "userID", "tipsHistory", "lastSessionFirstPrompt", "lastCost"] {
             assert!(left.iter().any(|one| one == key), "{key}: {left:?}");
         }

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Mode, OFlags};
 use wardkeep_evidence::hash::{encode_hex, sha256};
@@ -24,6 +25,9 @@ const SETTINGS: &str = "settings";
 const LOCKS: &str = "locks";
 /// Most files; the oldest go.
 const MOST: usize = 64;
+/// How files begin that are not done, and how long that may take.
+const BEGUN: &str = ".tmp";
+const BUSY: Duration = Duration::from_secs(600);
 
 /// The lock of all runs in the same file system: who looks at a name and makes it has it. Without one, two runs in one
 /// workspace could make together what neither may.
@@ -49,6 +53,7 @@ pub(super) fn make(folder: &Path) -> std::io::Result<()> {
 /// The file of a workspace.
 pub(super) struct Kept {
     path: PathBuf,
+    now: SystemTime,
 }
 
 impl Kept {
@@ -64,7 +69,7 @@ impl Kept {
         };
         spec.listings = Some(Arc::new(listings));
         spec.settings = Some(SettingsFolder::new(state.join(SETTINGS), key, now));
-        Some(Self { path })
+        Some(Self { path, now })
     }
 
     /// Keeps what was seen, if that is something new, while the program runs. Where it cannot be kept, the next run
@@ -82,10 +87,10 @@ impl Kept {
     fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
         let folder = self.path.parent().ok_or(std::io::ErrorKind::NotFound)?;
         make(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut file = tempfile::Builder::new().prefix(BEGUN).tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.persist(&self.path).map_err(|error| error.error)?;
-        remove_oldest(folder)
+        remove_oldest(folder, self.now)
     }
 }
 
@@ -104,18 +109,29 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Removes the oldest files that have such a name as is given here, and nothing else.
-fn remove_oldest(folder: &Path) -> std::io::Result<()> {
+fn remove_oldest(folder: &Path, now: SystemTime) -> std::io::Result<()> {
     // A link could lead to the files of others.
     if !folder.symlink_metadata()?.is_dir() {
         return Ok(());
     }
     let is_own = |name: &[u8]| name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit);
-    let mut files: Vec<_> = fs::read_dir(folder)?
-        .filter_map(|entry| {
-            let entry = entry.ok().filter(|entry| is_own(entry.file_name().as_bytes()))?;
-            Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
-        })
-        .collect();
+    let is_begun = |name: &[u8]| {
+        let rest = name.strip_prefix(BEGUN.as_bytes());
+        rest.is_some_and(|rest| rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric))
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)?.flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let Ok(changed) = entry.metadata().and_then(|data| data.modified()) else { continue };
+        if is_own(name.as_bytes()) {
+            files.push((changed, path));
+        } else if is_begun(name.as_bytes())
+            && now.duration_since(changed).is_ok_and(|age| age > BUSY)
+        {
+            // Whoever was at it was killed.
+            fs::remove_file(path)?;
+        }
+    }
     files.sort_unstable();
     for (_, path) in files.iter().take(files.len().saturating_sub(MOST)) {
         fs::remove_file(path)?;
@@ -136,11 +152,16 @@ mod tests {
         for number in 0..MOST + 3 {
             fs::write(own.join(format!("{number:032x}")), "").unwrap();
         }
+        // One that is being written, or was when somebody was killed.
+        fs::write(own.join(".tmpA1b2C3"), "").unwrap();
         std::os::unix::fs::symlink(&own, &link).unwrap();
         let count = || fs::read_dir(&own).unwrap().count();
-        remove_oldest(&link).unwrap();
-        assert_eq!(count(), MOST + 4);
-        remove_oldest(&own).unwrap();
+        let now = SystemTime::now();
+        remove_oldest(&link, now + 2 * BUSY).unwrap();
+        assert_eq!(count(), MOST + 5);
+        remove_oldest(&own, now).unwrap();
+        assert_eq!(count(), MOST + 2);
+        remove_oldest(&own, now + 2 * BUSY).unwrap();
         assert_eq!(count(), MOST + 1);
         assert!(own.join("notes.txt").exists());
     }
