@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};
 
 use wardkeep_agents::Agent;
@@ -16,8 +15,12 @@ fn run(agent: Agent, event: &str, does: Option<&str>, shell: &str) -> Output {
     fs::create_dir(&place).unwrap();
     let program = place.join("wardkeep");
     if let Some(does) = does {
-        fs::write(&program, format!("#!/bin/sh\n{does}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        // By a process of its own: a child of another thread may hold what is written here, so that it cannot be
+        // started.
+        let write = r#"printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod 755 "$1""#;
+        let written =
+            Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&program).arg(does).status();
+        assert!(written.unwrap().success());
     }
     let (home, state) = (folder.path().to_owned(), "/a b'c".into());
     let around = Surroundings { home, machine: None, program, state };

@@ -648,25 +648,33 @@ fn without_hosts_there_is_nothing_to_look_into() {
     assert!(ran.code == 125 && ran.stderr.contains("nothing to look into"), "{ran:?}");
 }
 
-/// Runs something with `--ask` in a terminal of its own, and answers the question about `subject`.
-fn answered(scene: &Scene, inside: &str, subject: &str, answer: &str) -> String {
+/// Starts something with `--ask` in a terminal of its own.
+fn in_terminal(scene: &Scene, inside: &str) -> std::process::Child {
     let state = scene.at("state");
     let line = format!("{BINARY} --state-dir {} run --ask -- bash -c '{inside}'", state.display());
     let mut terminal = command("/usr/bin/script", &scene.at("work"));
     terminal.env("HOME", scene.at("home")).args(["-qec", &line, "/dev/null"]);
     terminal.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
-    let running = terminal.spawn().unwrap();
-    let mut asked = None;
+    terminal.spawn().unwrap()
+}
+
+/// Waits for the question about `subject`.
+fn asked(scene: &Scene, subject: &str) -> Value {
     for _ in 0..300 {
         let list = scene.json(&["approvals", "list"]);
         let one = list["pending"].as_array().and_then(|all| all.first().cloned());
-        asked = one.filter(|one| one["subject"].to_string().contains(subject));
-        if asked.is_some() {
-            break;
+        if let Some(one) = one.filter(|one| one["subject"].to_string().contains(subject)) {
+            return one;
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
-    let asked = asked.expect("the owner was not asked");
+    panic!("the owner was not asked");
+}
+
+/// Runs something with `--ask` in a terminal of its own, and answers the question about `subject`.
+fn answered(scene: &Scene, inside: &str, subject: &str, answer: &str) -> String {
+    let running = in_terminal(scene, inside);
+    let asked = asked(scene, subject);
     let request = asked["request"].as_str().unwrap();
     let answered = match answer {
         "approve" => scene.wardkeep(&["approvals", "approve", request, "--yes"]),
@@ -699,12 +707,11 @@ fn where_the_program_has_the_terminal_the_owner_is_asked_in_another() {
         assert_eq!(shown.contains("made it"), made, "{shown}");
     }
     // A question that is open when the run ends.
-    let state = scene.at("state");
-    let inside = "(echo x > .npmrc) & sleep 2";
-    let line = format!("{BINARY} --state-dir {} run --ask -- bash -c '{inside}'", state.display());
-    let mut terminal = command("/usr/bin/script", &scene.at("work"));
-    terminal.env("HOME", scene.at("home")).args(["-qec", &line, "/dev/null"]);
-    let ran = terminal.stdin(std::process::Stdio::null()).output().unwrap();
+    let inside = "(echo x > .npmrc) & for i in $(seq 900); do [ -e go ] && break; sleep .1; done";
+    let running = in_terminal(&scene, inside);
+    asked(&scene, ".npmrc");
+    fs::write(scene.at("work/go"), "").unwrap();
+    let ran = running.wait_with_output().unwrap();
     assert!(ran.status.success() && !scene.at("work/.npmrc").exists(), "{ran:?}");
     let log = scene.json(&["log", "--limit", "100"]).to_string();
     assert!(log.contains("confinement-asked") && log.contains("sandbox-ask-name"), "{log}");

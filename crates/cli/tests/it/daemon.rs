@@ -184,7 +184,7 @@ fn a_signal_ends_it_in_order() {
 #[test]
 fn it_ends_when_nobody_asks() {
     let place = Place::new();
-    let mut daemon = place.foreground(&["--idle-exit", "1s"]);
+    let mut daemon = place.foreground(&["--idle-exit", "5s"]);
     assert_eq!(daemon.0.wait().unwrap().code(), Some(0));
     assert!(!place.socket().exists());
 }
@@ -252,7 +252,7 @@ fn a_socket_that_is_handed_over_is_used_and_left() {
     place.scene.expect(4, "s", &["daemon", "--foreground", "--inherit"]);
     let listener = UnixListener::bind(place.socket()).unwrap();
     let kept = listener.try_clone().unwrap();
-    let mut daemon = start(listener, "--idle-exit 1s");
+    let mut daemon = start(listener, "--idle-exit 5s");
     let status = place.status();
     assert_eq!(status["daemon"]["pid"], daemon.0.id());
     assert_eq!(daemon.0.wait().unwrap().code(), Some(0));

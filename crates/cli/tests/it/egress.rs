@@ -28,7 +28,7 @@ fn it_lets_out_what_may_leave_and_records_the_rest() {
     let scene = Scene::new();
     let port = host();
     let target = format!("127.0.0.1:{port}");
-    let proxy = Proxy::start(&scene, "egress", &["--allow", &target]);
+    let mut proxy = Proxy::start(&scene, "egress", &["--allow", &target]);
     let answer = proxy.send(&get(&target));
     assert!(answer.ends_with("hello"), "{answer}");
     let answer = proxy.send(&get("unlisted.example"));
@@ -36,6 +36,9 @@ fn it_lets_out_what_may_leave_and_records_the_rest() {
     // Another port of this machine stays closed.
     let answer = proxy.send(&get("127.0.0.1:1"));
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    // In order: the outcomes are recorded when it has ended.
+    proxy.terminate();
+    assert_eq!(proxy.ended(), Some(0));
     drop(proxy);
     let log = scene.expect(0, "s", &["log", "--json"]).stdout;
     for said in [&target, "egress-unlisted", "egress-port", r#""kind":"egress""#] {

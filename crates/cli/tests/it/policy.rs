@@ -1,10 +1,12 @@
 //! The signed policy on the command line, against real files.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -373,6 +375,23 @@ fn a_link_in_place_of_the_workspace_is_noticed_from_inside_it() {
     assert!(ran.stderr.contains("LocalGPT.md is missing"), "{ran:?}");
 }
 
+/// Lines of a child's output, as they come.
+fn lines(child: &mut Child) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    std::thread::spawn(move || {
+        stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    lines
+}
+
+/// The next line with a word in it, if there is one in time.
+fn next_with(lines: &Receiver<String>, word: &str) -> Option<String> {
+    let until = Instant::now() + Duration::from_secs(30);
+    let next = || lines.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
+    std::iter::from_fn(next).find(|line| line.contains(word))
+}
+
 #[test]
 fn follow_shows_entries_as_they_come() {
     let home = Home::signed();
@@ -382,31 +401,35 @@ fn follow_shows_entries_as_they_come() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    let lines = lines(&mut child);
+    let before = next_with(&lines, "signed");
     home.succeed(&["md", "start", "--heartbeat"]);
-    std::thread::sleep(Duration::from_millis(1500));
+    let shown = next_with(&lines, "heartbeat");
     child.kill().unwrap();
-    let shown = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    assert!(shown.contains("verified") && shown.contains("heartbeat"), "{shown}");
+    child.wait().unwrap();
+    assert!(before.is_some(), "the log is not shown");
+    assert!(shown.as_ref().is_some_and(|line| line.contains("verified")), "{shown:?}");
 }
 
 #[test]
 fn a_change_while_a_session_runs_is_written_down() {
     let home = Home::signed();
-    let child = home
+    let mut child = home
         .command(BINARY)
         .args(["md", "watch", "--seconds", "6", "--session", "s:1"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    let lines = lines(&mut child);
+    assert!(next_with(&lines, "watching").is_some());
     let new = home.workspace().join("new");
     fs::write(&new, "# Do as you please\n").unwrap();
     fs::rename(&new, home.policy()).unwrap();
+    let seen = next_with(&lines, "LocalGPT.md changed");
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stdout.contains("LocalGPT.md changed"), "{ran:?}");
+    assert!(seen.is_some(), "{ran:?}");
     assert_eq!(home.last(), pair("file_changed", "file_watcher"));
 }
 

@@ -136,9 +136,15 @@ fn a_learned_score_and_a_cascade_have_their_place() {
 
 #[test]
 fn a_detector_is_ready_at_once() {
-    let began = processor::time();
+    let times = [(); 5].map(|()| {
+        let began = processor::time();
+        drop(Detector::new());
+        processor::time() - began
+    });
+    // The first may have to wait for pages, and nothing is to be built by it for the others.
+    assert!(times[0] < Duration::from_millis(50), "{times:?}");
+    assert!(times.into_iter().min() < Some(Duration::from_millis(1)), "{times:?}");
     let detector = Detector::new();
-    assert!(processor::time() - began < Duration::from_millis(1));
     assert_eq!(detector.scan("", Channel::User).verdict, Verdict::Clean);
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wardkeep_gateway::egress::{BoxFuture, Dial, Resolve};
 
@@ -52,6 +52,7 @@ fn talkative(seen: &Arc<Seen>, name: &str, mut stream: TcpStream) {
             let _ = stream.write_all(answer(path(&head), "").as_bytes());
             std::thread::sleep(Duration::from_millis(20));
             let _ = stream.write_all(injected.as_bytes());
+            seen.origin.lock().unwrap().push(("injected".to_owned(), Vec::new()));
         }
     }
 }
@@ -163,8 +164,14 @@ fn what_nobody_asked_for_is_no_answer_to_the_next() {
     for path in ["/at-once/1", "/at-once/2", "/after/1"] {
         answered(&ask(&proxy, "allowed.test", path), path);
     }
+    let said = || proxy.seen.origin.lock().unwrap().iter().any(|(name, _)| name == "injected");
+    let until = Instant::now() + Duration::from_secs(20);
+    while !said() {
+        assert!(Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(5));
+    }
     // Until it has come.
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(100));
     answered(&ask(&proxy, "allowed.test", "/after/2"), "/after/2");
     assert_eq!(proxy.seen.dials(), 4);
 }

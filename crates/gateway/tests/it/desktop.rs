@@ -1,8 +1,8 @@
 //! Notices on the desktop, by a `notify-send` that is made here.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use wardkeep_gateway::notify::{Desktop, Way as _};
@@ -17,8 +17,11 @@ fn script(folder: &tempfile::TempDir, rest: &str) -> PathBuf {
         "#!/bin/sh\nfor one in \"$@\"; do printf '%s\\0' \"$one\" >> '{0}'; done\n/usr/bin/env > '{0}.env'\n{rest}\n",
         out.display()
     );
-    fs::write(&program, text).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // By a process of its own: a child of another thread may hold what is written here, so that it cannot be started.
+    let write = r#"printf %s "$2" >"$1" && chmod 755 "$1""#;
+    let written =
+        Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&program).arg(text).status();
+    assert!(written.unwrap().success());
     out
 }
 
@@ -58,7 +61,7 @@ fn a_desktop_that_hangs_is_ended_with_what_it_started() {
         [("PATH".into(), "/bin:/usr/bin".into())].into_iter(),
     );
     let started = Instant::now();
-    let failed = desktop.unwrap().patience(Duration::from_secs(2)).send(&notice("x")).unwrap_err();
+    let failed = desktop.unwrap().patience(Duration::from_secs(8)).send(&notice("x")).unwrap_err();
     assert!(failed.why.contains("too long") && started.elapsed() < LONG, "{failed:?}");
     assert!(out.exists());
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();

@@ -110,7 +110,7 @@ fn nothing_lasts_for_ever() {
 fn places_are_bounded_and_others_wait() {
     let mut lab = Lab::new();
     lab.limits = Limits { connections: 4, ..Limits::default() };
-    lab.limits.head = Duration::from_millis(500);
+    lab.limits.head = Duration::from_millis(1500);
     let proxy = lab.start();
     let held: Vec<_> = (0..4).map(|_| proxy.connect()).collect();
     // The fifth is served when the first have been given up.

@@ -190,7 +190,7 @@ impl Proxy {
     }
 
     pub(crate) fn outcomes(&self, count: usize) -> Vec<Outcome> {
-        for _ in 0..400 {
+        for _ in 0..2000 {
             let outcomes = self.notes.outcomes.lock().unwrap().clone();
             if outcomes.len() >= count {
                 return outcomes;
@@ -497,8 +497,8 @@ fn what_is_too_much_is_refused() {
     let model = model(answer_text);
     let proxy = proxy(&model, |config| {
         config.limits.request = 10_000;
-        config.limits.head = Duration::from_millis(300);
-        config.limits.body = Duration::from_millis(300);
+        config.limits.head = Duration::from_millis(1500);
+        config.limits.body = Duration::from_millis(1500);
     });
     let long = "x".repeat(20_000);
     let got = proxy.post("/v1/messages", &ask(&json!([said(&long)])));

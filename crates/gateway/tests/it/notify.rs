@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wardkeep_gateway::notify::{
@@ -32,6 +32,13 @@ struct Fake {
     address: String,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
     does: Arc<Mutex<VecDeque<Does>>>,
+}
+
+impl Does {
+    /// How long its answer is waited for: not long where none comes.
+    fn patience(&self) -> Duration {
+        if matches!(self, Self::Hangs) { Duration::from_secs(2) } else { LONG }
+    }
 }
 
 impl Fake {
@@ -89,7 +96,7 @@ impl Fake {
     fn telegram(&self) -> Telegram {
         let folder = tempfile::tempdir().unwrap();
         let telegram = Telegram::new(self.url(""), token(&folder), CHAT, true).unwrap();
-        telegram.patience(Duration::from_secs(5))
+        telegram.patience(LONG)
     }
 }
 
@@ -171,11 +178,16 @@ fn what_cannot_be_delivered_is_told_without_the_secret() {
         (Does::Garbage, Retry::Soon),
         (Does::Hangs, Retry::Soon),
     ] {
+        let patience = does.patience();
         let fake = Fake::new(vec![does]);
         let webhook = Webhook::new(fake.url("/secret-path")).unwrap();
-        let failed = webhook.patience(Duration::from_millis(700)).send(&notice("x")).unwrap_err();
+        let failed = webhook.patience(patience).send(&notice("x")).unwrap_err();
         assert_eq!(failed.retry, retry, "{failed:?}");
         assert!(!failed.why.contains("secret-path"), "{failed:?}");
+        let until = Instant::now() + LONG;
+        while fake.asked().is_empty() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         assert_eq!(fake.asked().len(), 1, "nobody was led elsewhere: {failed:?}");
     }
 }
@@ -257,8 +269,9 @@ fn trouble_with_the_api_never_shows_the_token() {
         (Does::Garbage, Retry::Soon),
         (Does::Hangs, Retry::Soon),
     ] {
+        let patience = does.patience();
         let fake = Fake::new(vec![does]);
-        let mut telegram = fake.telegram().patience(Duration::from_secs(2));
+        let mut telegram = fake.telegram().patience(patience);
         let failed = telegram.send(&notice("x")).unwrap_err();
         assert_eq!(failed.retry, retry, "{failed:?}");
         assert!(!failed.why.contains(&SECRET[..8]), "{failed:?}");
@@ -416,7 +429,7 @@ fn no_update_counts_twice_and_none_from_before() {
 #[test]
 fn trouble_with_updates_is_waited_out() {
     let fake = Fake::new(vec![]);
-    let mut listener = Listener::new(fake.telegram().patience(Duration::from_secs(1)), OWNER, NOW);
+    let mut listener = Listener::new(fake.telegram().patience(Duration::from_secs(8)), OWNER, NOW);
     let mut fails = |does: Does| {
         fake.then(does);
         listener.listen(&mut |_| panic!("nothing was said")).unwrap_err()

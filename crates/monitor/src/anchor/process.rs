@@ -205,7 +205,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let pid_file = directory.path().join("pid");
         let script = format!("sleep 1000 & echo $! > {}; wait", pid_file.display());
-        let result = run(shell(&script), b"", 10, Duration::from_millis(300));
+        let result = run(shell(&script), b"", 10, Duration::from_secs(5));
         assert!(matches!(result, Err(ProcessError::Deadline(_))));
         assert!(started.elapsed() < LONG);
         let child: i32 = std::fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();

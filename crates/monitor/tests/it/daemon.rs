@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ impl Drop for SetOnDrop<'_> {
 
 fn options() -> Options {
     let mut options = Options::new(owner());
-    options.limits.frame = Duration::from_millis(400);
+    options.limits.frame = Duration::from_secs(4);
     options
 }
 
@@ -262,11 +262,11 @@ fn a_byte_now_and_then_is_too_slow() {
         let mut stream = UnixStream::connect(place.socket()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let started = Instant::now();
-        stream.write_all(&100u32.to_le_bytes()).unwrap();
+        stream.write_all(&10_000u32.to_le_bytes()).unwrap();
         while started.elapsed() < PATIENCE && stream.write_all(b" ").is_ok() {
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert!(started.elapsed() < Duration::from_secs(5));
+        assert!(started.elapsed() < Duration::from_secs(15));
         let frame = Frame::parse(&read_frame(&mut stream).unwrap()).unwrap();
         assert_eq!(refusal(&[frame]), Code::TooSlow);
     });
@@ -316,6 +316,8 @@ fn a_thousand_connections_are_borne() {
                                 assert_eq!(refusal.code, Code::Busy);
                                 std::thread::sleep(Duration::from_millis(5));
                             }
+                            // Too late to ask: sent away like those who say nothing.
+                            Err(WireError::Closed | WireError::Io { .. }) => {}
                             Err(error) => panic!("{error}"),
                         }
                     }
@@ -508,7 +510,7 @@ fn a_long_path_is_no_hindrance() {
 fn a_daemon_that_nobody_asks_ends() {
     let place = Place::new();
     let mut options = options();
-    options.idle_exit = Some(Duration::from_millis(200));
+    options.idle_exit = Some(Duration::from_secs(2));
     let doors = place.open().unwrap();
     let (stop, tally) = (Stop::new().unwrap(), Tally::default());
     std::thread::scope(|scope| {
@@ -516,7 +518,7 @@ fn a_daemon_that_nobody_asks_ends() {
         let _guard = SetOnDrop(&stop);
         // While someone is connected it stays, even if they say nothing.
         let mut client = place.client();
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(Duration::from_secs(3));
         client.call("ping", &()).unwrap();
         assert!(!daemon.is_finished());
         drop(client);
@@ -527,9 +529,10 @@ fn a_daemon_that_nobody_asks_ends() {
 
 #[test]
 fn who_is_connected_when_it_ends_is_answered() {
-    struct Slow;
-    impl Handler for Slow {
+    struct Slow<'a>(&'a AtomicBool);
+    impl Handler for Slow<'_> {
         fn handle(&self, _: &Peer, request: Request) -> Response {
+            self.0.store(true, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(200));
             Response::Answer(request.body)
         }
@@ -537,14 +540,16 @@ fn who_is_connected_when_it_ends_is_answered() {
     let place = Place::new();
     let doors = place.open().unwrap();
     let (stop, tally) = (Stop::new().unwrap(), Tally::default());
+    let asked = AtomicBool::new(false);
+    let slow = Slow(&asked);
     std::thread::scope(|scope| {
-        let daemon = scope.spawn(|| run(&doors, &Slow, &mut || {}, &options(), &tally, &stop));
+        let daemon = scope.spawn(|| run(&doors, &slow, &mut || {}, &options(), &tally, &stop));
+        let _guard = SetOnDrop(&stop);
         let mut client = place.client();
         let asker = scope.spawn(move || client.call("hook.x", &1));
-        while tally.open() == 0 {
+        while !asked.load(Ordering::SeqCst) && !asker.is_finished() {
             std::thread::yield_now();
         }
-        std::thread::sleep(Duration::from_millis(50));
         stop.set();
         asker.join().unwrap().unwrap();
         daemon.join().unwrap().unwrap();
@@ -558,7 +563,12 @@ fn those_who_keep_coming_do_not_put_the_end_off() {
     let (stop, tally) = (Stop::new().unwrap(), Tally::default());
     let over = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let daemon = scope.spawn(|| run(&doors, &Echo, &mut || {}, &options(), &tally, &stop));
+        let daemon = scope.spawn(|| {
+            let ended = run(&doors, &Echo, &mut || {}, &options(), &tally, &stop);
+            // Whoever was never let in is not to wait for an answer.
+            drop(doors);
+            ended
+        });
         for _ in 0..3 {
             scope.spawn(|| {
                 while over.load(Ordering::SeqCst) == 0 {
@@ -577,7 +587,7 @@ fn those_who_keep_coming_do_not_put_the_end_off() {
             std::thread::sleep(Duration::from_millis(5));
         }
         over.store(1, Ordering::SeqCst);
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
         daemon.join().unwrap().unwrap();
     });
 }
@@ -715,10 +725,9 @@ fn a_server_that_lies_is_noticed() {
                 }
                 stream.write_all(&answer).unwrap();
             }
-            // One that never answers.
-            let kept = listener.accept().unwrap();
-            std::thread::sleep(Duration::from_millis(1500));
-            drop(kept);
+            // One that never answers, as long as somebody waits for it.
+            let (mut kept, _) = listener.accept().unwrap();
+            kept.read_to_end(&mut Vec::new()).unwrap();
         });
         for number in 0..answers.len() {
             let error = place.client().call("ping", &()).unwrap_err();
@@ -732,7 +741,7 @@ fn a_server_that_lies_is_noticed() {
         let started = Instant::now();
         let mut client = Client::connect(place.path(), Duration::from_millis(100)).unwrap();
         assert!(matches!(client.call("ping", &()), Err(WireError::Deadline(_))));
-        assert!(started.elapsed() < Duration::from_millis(1300));
+        assert!(started.elapsed() < Duration::from_secs(15));
     });
 }
 
@@ -753,5 +762,5 @@ fn a_full_queue_does_not_hold_a_client_beyond_its_deadline() {
         assert!(waiting.len() < 10);
     };
     assert!(matches!(error, WireError::Deadline(_)), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(3));
+    assert!(started.elapsed() < Duration::from_secs(15));
 }

@@ -245,7 +245,7 @@ fn links_of_links_grow_no_further() {
     fs::create_dir(place.path.join("l39")).unwrap();
     let start = std::time::Instant::now();
     assert!(place.resolver().target(Path::new("l0")).is_err());
-    assert!(start.elapsed().as_secs() < 5);
+    assert!(start.elapsed().as_secs() < 20);
 }
 
 /// Whoever changes the tree meanwhile gets an error or an answer that was true.

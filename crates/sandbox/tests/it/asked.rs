@@ -102,13 +102,14 @@ import ctypes, os, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 path = ctypes.create_string_buffer(b".envrc", 64)
 def change():
-    time.sleep(0.1); path.value = b".mcp.json"
-threading.Thread(target=change).start()
+    while not os.path.exists("asked"): time.sleep(0.01)
+    path.value = b".mcp.json"; open("changed", "w")
+threading.Thread(target=change, daemon=True).start()
 fd = libc.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
 print("fd", fd >= 0)
 E
 ls -A"#;
-    let (_, out, questions) = run(&lab, ".envrc=session", script);
+    let (_, out, questions) = run(&lab, ".envrc=changed session", script);
     assert_eq!(questions.len(), 2, "{out}");
     assert!(out.contains("fd False"), "{out}");
     assert!(!lab.at("ws/.mcp.json").exists() && !lab.at("ws/.envrc").exists(), "{out}");

@@ -164,6 +164,7 @@ fn by_leave_landlock_and_the_filter_hold_alone() {
         try parent "kill -9 $PPID"
         echo hi > $WS/made && cat $WS/made
         echo t > $TMPDIR/t && cat $TMPDIR/t
+        echo $TMPDIR > $WS/tmpdir
         ls / > /dev/null 2>&1 && echo "through: root"
         /bin/true && echo ran
         (setsid bash -c "exec -a wk-landlock-orphan sleep 60" >/dev/null 2>&1 &)
@@ -177,9 +178,10 @@ fn by_leave_landlock_and_the_filter_hold_alone() {
         found.unwrap().stdout.len()
     };
     assert!(crate::lab::within(|| orphans() == 0));
-    let left = std::fs::read_dir("/tmp").unwrap().flatten();
-    let left = left.filter(|one| one.file_name().to_string_lossy().starts_with("wardkeep-run-"));
-    assert_eq!(left.count(), 0);
+    let own = std::fs::read_to_string(lab.at("ws/tmpdir")).unwrap();
+    let own = own.trim_end();
+    assert!(own.starts_with("/tmp/wardkeep-run-"), "{own}");
+    assert!(!std::path::Path::new(own).exists(), "{own}");
 }
 
 #[test]

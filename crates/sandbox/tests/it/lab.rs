@@ -151,30 +151,27 @@ pub(crate) fn within(mut fact: impl FnMut() -> bool) -> bool {
 }
 
 /// Answers by the end of the name, after a while, and tells of each question.
-fn wait_answering(running: Running, answers: &str) -> Result<Ended, SandboxError> {
+fn wait_answering(running: Running, answers: &str, lab: &Path) -> Result<Ended, SandboxError> {
     let given = Arc::new(running.answers().unwrap());
     let mut firsts = Vec::new();
     let ask = |question: Question| {
         println!("\ndenied: asked {}", question.denial);
         let fits = |one: &&str| question.denial.path.ends_with(one.split('=').next().unwrap());
         let found = answers.split(',').find(fits).and_then(|one| one.split_once('='));
+        let word = found.map(|(_, answer)| answer);
         let mut patience = 200;
-        let answer = match found.map(|(_, answer)| answer) {
-            Some("once") => Answer::Once,
+        let answer = match word {
+            Some("once" | "changed") => Answer::Once,
             // Only the first time.
             Some("first") if !firsts.contains(&question.denial.path) => {
                 firsts.push(question.denial.path.clone());
-                Answer::Once
-            }
-            Some("slow") => {
-                patience = 1500;
                 Answer::Once
             }
             Some("quick") => {
                 patience = 0;
                 Answer::No
             }
-            Some("session") => Answer::Session,
+            Some("session" | "changed session") => Answer::Session,
             Some("at once") => {
                 patience = 0;
                 Answer::Session
@@ -184,8 +181,16 @@ fn wait_answering(running: Running, answers: &str) -> Result<Ended, SandboxError
             _ => Answer::No,
         };
         let given = Arc::clone(&given);
+        let changes = word.is_some_and(|word| word.starts_with("changed"));
+        let [asked, changed] = ["ws/asked", "ws/changed"].map(|name| lab.join(name));
         std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(patience));
+            if changes {
+                fs::write(asked, "").unwrap();
+                // An answer that is never given would hang the run.
+                let _ = (0..3).any(|_| appears(&changed));
+            } else {
+                std::thread::sleep(Duration::from_millis(patience));
+            }
             given.give(&question, answer);
         });
     };
@@ -273,7 +278,7 @@ fn stage() {
             println!("\nconfine: group {}", running.applied().control_group_limits.join(","));
         }
         match answers {
-            Some(answers) => wait_answering(running, &answers),
+            Some(answers) => wait_answering(running, &answers, &lab),
             None => running.wait(),
         }
     });

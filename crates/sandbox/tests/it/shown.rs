@@ -266,30 +266,39 @@ true"#;
 #[test]
 fn what_is_exchanged_while_the_owner_thinks_is_not_given() {
     let lab = lab(users()[0]);
+    let again = || {
+        for name in ["ws/asked", "ws/changed"] {
+            fs::remove_file(lab.at(name)).unwrap();
+        }
+    };
     // The path in memory.
     let script = r#"python3 - <<'E'
 import ctypes, os, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 path = ctypes.create_string_buffer((os.environ["H"] + "/notes.txt").encode(), 4000)
 def change():
-    time.sleep(0.1); path.value = (os.environ["H"] + "/far/victim.txt").encode()
-threading.Thread(target=change).start()
+    while not os.path.exists("asked"): time.sleep(0.01)
+    path.value = (os.environ["H"] + "/far/victim.txt").encode(); open("changed", "w")
+threading.Thread(target=change, daemon=True).start()
 fd = libc.open(path, os.O_RDONLY)
 print("fd", fd >= 0, os.readlink("/proc/self/fd/%d" % fd) if fd >= 0 else "")
 E"#;
-    let (_, out, questions) = run(&lab, "notes.txt=once", script);
+    let (_, out, questions) = run(&lab, "notes.txt=changed", script);
     assert!(questions.len() == 1 && questions[0].contains("notes.txt"), "{out}");
     assert!(out.contains("fd True") && out.contains("/home/notes.txt\n"), "{out}");
+    again();
     // The link in the workspace by which it is asked for.
-    let script = "ln -s $H/notes.txt l; (sleep 0.1; ln -sfn $H/far/victim.txt l2; mv -T l2 l) & \
-                  cat l | tr C c; wait";
+    let script = "ln -s $H/notes.txt l
+        (until [ -e asked ]; do sleep 0.01; done; ln -sfn $H/far/victim.txt l2; mv -T l2 l; touch changed) &
+        cat l | tr C c";
     fs::write(lab.at("home/far/victim.txt"), "OTHER\n").unwrap();
     lab.give();
-    let (_, out, _) = run(&lab, "notes.txt=once", script);
+    let (_, out, _) = run(&lab, "notes.txt=changed", script);
     assert!(out.contains("cANARY") && !out.contains("OTHER"), "{out}");
+    again();
     // The file itself, by somebody outside.
     let mut command = lab.command("touch begun; cat $H/far/victim.txt > got; touch done");
-    command.env("WARDKEEP_TEST_ANSWERS", "victim.txt=slow");
+    command.env("WARDKEEP_TEST_ANSWERS", "victim.txt=changed");
     let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut said = std::io::BufReader::new(running.stdout.take().unwrap());
     let mut line = String::new();
@@ -299,6 +308,7 @@ E"#;
     }
     fs::rename(lab.at("home/far/victim.txt"), lab.at("home/far/moved")).unwrap();
     symlink(lab.at("home/.ssh/id_rsa"), lab.at("home/far/victim.txt")).unwrap();
+    fs::write(lab.at("ws/changed"), "").unwrap();
     running.wait().unwrap();
     assert!(lab.at("ws/done").exists());
     assert_eq!(fs::read_to_string(lab.at("ws/got")).unwrap(), "");

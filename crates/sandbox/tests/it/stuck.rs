@@ -102,7 +102,7 @@ fn a_file_system_that_does_not_answer_ends_the_run() {
     );
     let (code, out) = lab.run_with(
         &script,
-        &[("WARDKEEP_TEST_PATIENCE", "300"), ("WARDKEEP_TEST_TIMEOUT", "30000")],
+        &[("WARDKEEP_TEST_PATIENCE", "3000"), ("WARDKEEP_TEST_TIMEOUT", "30000")],
     );
     assert!(code == 124 && out.contains("confine: stuck"), "{code} {out}");
     assert!(lab.at("ws/ok").exists() && !lab.at("ws/late").exists());
