@@ -118,10 +118,8 @@ struct Table {
     all: Vec<Listed>,
     /// For each number of a last part the first in `all`, which leads to the next; [`NONE`] where there is none.
     heads: Vec<u32>,
-    /// Lengths of the last parts, so that most names need no look-up.
-    lengths: u64,
-    /// Their first bytes.
-    firsts: [u64; 4],
+    /// Shapes of the last parts, a bit each, so that most names need no look-up.
+    shapes: [u64; SHAPES / 64],
 }
 
 /// A name of the table.
@@ -163,6 +161,16 @@ const NONE: u32 = u32::MAX;
 /// How many numbers there are for last parts; a power of two.
 const HEADS: usize = 1024;
 
+/// How many shapes there are.
+const SHAPES: usize = 4096;
+
+/// A number made of the length of a last part, and its first, middle and last byte, whatever their case.
+fn shape_of(last: &[u8]) -> Option<usize> {
+    let of = |byte: &u8| usize::from(byte.to_ascii_lowercase());
+    let (first, middle) = (of(last.first()?), of(last.get(last.len() / 2)?));
+    Some((last.len() + 31 * first + 1021 * middle + 197 * of(last.last()?)) % SHAPES)
+}
+
 /// The number of a last part, whatever its case.
 fn number_of(last: &[u8]) -> usize {
     let step = |sum: u32, byte: &u8| {
@@ -174,21 +182,19 @@ fn number_of(last: &[u8]) -> usize {
 
 impl Table {
     fn none() -> Self {
-        Self { all: Vec::with_capacity(512), heads: vec![NONE; HEADS], lengths: 0, firsts: [0; 4] }
+        let (all, heads) = (Vec::with_capacity(512), vec![NONE; HEADS]);
+        Self { all, heads, shapes: [0; SHAPES / 64] }
     }
 
     fn add(&mut self, mut listed: Listed) -> bool {
         let last = listed.last();
-        let (Some(first), Ok(place)) = (last.first(), u32::try_from(self.all.len())) else {
+        let (Some(shape), Ok(place)) = (shape_of(last), u32::try_from(self.all.len())) else {
             return false;
         };
         if last.len() > LONGEST || place == NONE {
             return false;
         }
-        self.lengths |= 1 << last.len();
-        for first in [first.to_ascii_lowercase(), first.to_ascii_uppercase()] {
-            self.firsts[usize::from(first >> 6)] |= 1 << (first & 63);
-        }
+        self.shapes[shape / 64] |= 1 << (shape % 64);
         let number = number_of(last);
         listed.next = self.heads[number];
         self.heads[number] = place;
@@ -409,15 +415,12 @@ impl Names {
         name: &[u8],
         above: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> Option<Ending> {
-        let first = *name.first()?;
+        let shape = shape_of(name)?;
         if let Some(guard) = by_form(name) {
             return Some(Ending { parts: 1, guard, otherwise: false });
         }
         let table = &*self.table;
-        let known = name.len() <= LONGEST
-            && table.lengths & (1 << name.len()) != 0
-            && table.firsts[usize::from(first >> 6)] & (1 << (first & 63)) != 0;
-        if !known {
+        if table.shapes[shape / 64] & (1 << (shape % 64)) == 0 {
             return None;
         }
         let mut found: Option<Ending> = None;
