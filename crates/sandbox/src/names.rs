@@ -521,12 +521,41 @@ pub(crate) fn folded(name: &[u8]) -> Vec<u8> {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
     }
-    let hidden = |sign: &char| matches!(sign, '\u{200C}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{206A}'..='\u{206F}' | '\u{FEFF}' | '\u{AD}');
     let text = String::from_utf8_lossy(name);
-    let folded: String =
-        text.chars().filter(|sign| !hidden(sign)).flat_map(char::to_lowercase).collect();
-    // Two signs that fold to plain letters, but whose lower case is their own.
-    folded.replace('\u{17F}', "s").replace('\u{212A}', "k").into_bytes()
+    let mut folded = String::with_capacity(text.len());
+    for sign in text.chars().filter(|sign| !is_hidden(*sign)) {
+        match plain_letters(sign) {
+            Some(letters) => folded.push_str(letters),
+            None => folded.extend(sign.to_lowercase()),
+        }
+    }
+    folded.into_bytes()
+}
+
+/// Whether file systems that fold do not see a sign: the kernel (ext4, f2fs, tmpfs) leaves out all that Unicode calls
+/// default ignorable, and HFS+ some of them.
+fn is_hidden(sign: char) -> bool {
+    matches!(sign,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}' | '\u{180B}'..='\u{180F}'
+        | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}'
+        | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFF8}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+        | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// What signs fold to that are plain letters to such a file system, but whose lower case is something else.
+fn plain_letters(sign: char) -> Option<&'static str> {
+    Some(match sign {
+        '\u{17F}' => "s",
+        '\u{212A}' => "k",
+        '\u{DF}' | '\u{1E9E}' => "ss",
+        '\u{FB00}' => "ff",
+        '\u{FB01}' => "fi",
+        '\u{FB02}' => "fl",
+        '\u{FB03}' => "ffi",
+        '\u{FB04}' => "ffl",
+        '\u{FB05}' | '\u{FB06}' => "st",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -551,6 +580,12 @@ mod tests {
             ".VSCODE/Ta\u{17F}ks.json",
             "deep/er/.github/workflows/x.yml",
             ".Git\u{200c}Hub/workflows",
+            ".g\u{34f}it/hooks/post-checkout",
+            ".git\u{fe0f}/config",
+            ".mcp.json\u{200b}",
+            ".mcp\u{e0061}.json",
+            ".github/work\u{fb02}ows/x.yml",
+            ".git/con\u{fb01}g",
             ".npmrc",
         ] {
             assert_eq!(of(path), Some(Guard::ReadOnly), "{path}");
