@@ -9,8 +9,8 @@ use crate::sys::Instruction;
 /// What the filter must make up for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Surroundings {
-    /// There is no network namespace: no socket may reach beyond this machine, or another program by
-    /// its path.
+    /// There are no namespaces: no socket may reach beyond this machine, or another program by its path, and
+    /// no limit or owner of a descriptor another process.
     pub(crate) shares_network: bool,
     /// Code from nowhere in the file system may not be executed.
     pub(crate) no_memory_files: bool,
@@ -200,6 +200,11 @@ const BCACHEFS: u32 = 0xBC00;
 /// F_SETDELEG.
 const FILE_REQUESTS: &[u32] = &[1024, 1026, 1040];
 
+/// Without namespaces there are other processes of the user. These reach them past every call that sends a signal: F_SETOWN,
+/// F_SETSIG, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP.
+const OWNERS: &[u32] = &[8, 10, 15];
+const OWNER_REQUESTS: &[u32] = &[0x8901, 0x8902];
+
 /// The filter as the kernel takes it.
 pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     let mut to = Assembler::new();
@@ -227,6 +232,12 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     to.deny_equal(libc::SYS_ioctl, 1, TERMINAL_REQUESTS, EPERM);
     name_requests(&mut to);
     to.deny_equal(libc::SYS_fcntl, 1, FILE_REQUESTS, EPERM);
+    if surroundings.shares_network {
+        to.deny_equal(libc::SYS_fcntl, 1, OWNERS, EPERM);
+        to.deny_equal(libc::SYS_ioctl, 1, OWNER_REQUESTS, EPERM);
+        // A limit that is reached at once ends a process.
+        to.deny_other(libc::SYS_prlimit64, 0, &[0], EPERM);
+    }
     to.deny_other(libc::SYS_personality, 0, &[0, u32::MAX], EPERM);
     // A listener of one's own, beside the one that watches.
     to.deny_bits(libc::SYS_seccomp, 1, 1 << 3, EPERM);
@@ -307,9 +318,12 @@ fn sockets(to: &mut Assembler, surroundings: Surroundings) {
     let (internet, link, stream, datagram) = (to.label(), to.label(), to.label(), to.label());
     to.unless_call(libc::SYS_socket, end);
     to.load_argument(0);
-    to.if_equal(libc::AF_UNIX as u32, if surroundings.shares_network { deny } else { done });
-    to.if_equal(libc::AF_INET as u32, internet);
-    to.if_equal(libc::AF_INET6 as u32, internet);
+    // Landlock knows TCP only from its version 4 on, and then neither a first message that connects (TCP Fast Open) nor
+    // listening at whatever port the kernel gives: where the network is shared, nobody needs a socket of it.
+    let shared = surroundings.shares_network;
+    to.if_equal(libc::AF_UNIX as u32, if shared { deny } else { done });
+    to.if_equal(libc::AF_INET as u32, if shared { deny } else { internet });
+    to.if_equal(libc::AF_INET6 as u32, if shared { deny } else { internet });
     to.if_equal(libc::AF_NETLINK as u32, link);
     to.refuse(EAFNOSUPPORT);
     // Which addresses there are; nothing else of it.
@@ -321,9 +335,7 @@ fn sockets(to: &mut Assembler, surroundings: Surroundings) {
     to.load_argument(1);
     to.mask(0xF);
     to.if_equal(libc::SOCK_STREAM as u32, stream);
-    if !surroundings.shares_network {
-        to.if_equal(libc::SOCK_DGRAM as u32, datagram);
-    }
+    to.if_equal(libc::SOCK_DGRAM as u32, datagram);
     to.go(deny);
     to.place(stream);
     to.load_argument(2);

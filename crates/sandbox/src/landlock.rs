@@ -23,6 +23,9 @@ const CONNECT_TCP: u64 = 2;
 const ABSTRACT_SOCKETS: u64 = 1;
 const SIGNALS: u64 = 2;
 
+/// The version from which on signals reach nobody beyond.
+pub(crate) const SIGNALS_KEPT: i32 = 6;
+
 /// What is allowed at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -75,13 +78,13 @@ impl Rules {
     pub(crate) fn new(abi: i32, network: bool) -> Result<Self> {
         let known = known(abi);
         let network = if network && abi >= 4 { BIND_TCP | CONNECT_TCP } else { 0 };
-        let scoped = if abi >= 6 { ABSTRACT_SOCKETS | SIGNALS } else { 0 };
+        let scoped = if abi >= SIGNALS_KEPT { ABSTRACT_SOCKETS | SIGNALS } else { 0 };
         Ok(Self { rules: sys::landlock_rules(known, network, scoped, abi)?, known })
     }
 
     /// Denies signals to whoever is outside, and nothing else.
     pub(crate) fn no_signals(abi: i32) -> Result<Option<Self>> {
-        if abi < 6 {
+        if abi < SIGNALS_KEPT {
             return Ok(None);
         }
         Ok(Some(Self { rules: sys::landlock_rules(0, 0, SIGNALS, abi)?, known: 0 }))

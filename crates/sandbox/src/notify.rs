@@ -38,6 +38,7 @@ mod place;
 mod pulse;
 mod reads;
 mod remove;
+mod signals;
 mod supervisor;
 
 use std::fmt;

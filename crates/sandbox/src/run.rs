@@ -21,6 +21,7 @@ use crate::child::{self, Set};
 use crate::denial::Denial;
 use crate::error::{SandboxError, Step};
 use crate::filter;
+use crate::landlock::SIGNALS_KEPT;
 use crate::notify::{self, Told};
 use crate::spec::{Applied, Layer, Missing, Network, Spec};
 use crate::sys::{self, Arguments};
@@ -121,6 +122,10 @@ impl Prepared {
         if spec.command.is_empty() {
             return Err(SandboxError::NoCommand);
         }
+        if let Some(why) = available::too_old() {
+            let (layer, how) = (Layer::Names, available::NEWER);
+            return Err(SandboxError::Unavailable { layer, why, how });
+        }
         check_profile(&spec)?;
         let view = View::new(&spec)?;
         let mut missing = Vec::new();
@@ -146,6 +151,17 @@ impl Prepared {
                 false
             }
         };
+        let watched = match available::watching() {
+            Err(why) if filtered => {
+                if !spec.allow_degraded.contains(&Layer::Names) {
+                    let (layer, how) = (Layer::Names, available::UNREADABLE);
+                    return Err(SandboxError::Unavailable { layer, why, how });
+                }
+                missing.push(Missing { layer: Layer::Names, why });
+                false
+            }
+            _ => filtered,
+        };
         if let (Some(profile), false) = (&spec.seccomp, filtered) {
             return Err(SandboxError::Path {
                 path: profile.source().path.clone().into(),
@@ -157,11 +173,11 @@ impl Prepared {
         let shares_network = false;
         let filter = filtered.then(|| {
             let no_memory_files = spec.strict_memory;
-            let told = true;
+            let told = watched;
             filter::program(filter::Surroundings { shares_network, no_memory_files, told })
         });
         // A file that is handed in is held by Landlock as well, by whatever way it is opened again.
-        let reads = spec.ask && landlock.is_some() && filtered;
+        let reads = spec.ask && landlock.is_some() && watched;
         let memory = sys::memory().max(1 << 30);
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
@@ -174,10 +190,10 @@ impl Prepared {
             rules: Vec::new(),
             directory: text(spec.directory.clone())?,
             landlock,
-            watch: filtered.then(|| {
-                // What is there already is held by mounts.
-                let looking = spec.learn;
-                let told = Told { removing: false, denied: true, looking, reading: reads };
+            watch: watched.then(|| {
+                // What is there already is held by mounts, and others cannot be named to be signalled.
+                let (looking, reading) = (spec.learn, reads);
+                let told = Told { removing: false, denied: true, looking, reading, signals: false };
                 (notify::Filter::of(told), view.watched())
             }),
             linked: Vec::new(),
@@ -359,6 +375,13 @@ impl Rest {
                 how: "nothing is left that would confine the program",
             });
         }
+        // Nothing else holds names that are there already.
+        if set.watch.is_none() {
+            let why = "without namespaces nothing else holds protected names".to_owned();
+            let (layer, how) =
+                (Layer::Names, "set kernel.yama.ptrace_scope to 1, or allow user namespaces");
+            return Err(SandboxError::Unavailable { layer, why, how });
+        }
         let applied = self.look()?;
         applied.layers.retain(|layer| !matches!(layer, Layer::Namespaces | Layer::Proc));
         applied.missing.push(Missing { layer: Layer::Namespaces, why });
@@ -373,9 +396,10 @@ impl Rest {
         let surroundings =
             filter::Surroundings { shares_network: true, no_memory_files, told: true };
         set.filter = Some(filter::program(surroundings));
-        // Nothing else holds names that are there already.
         let looking = self.spec.learn;
-        let told = Told { removing: true, denied: true, looking, reading: false };
+        // Nor does an older Landlock keep signals from others.
+        let signals = set.landlock.is_none_or(|abi| abi < SIGNALS_KEPT);
+        let told = Told { removing: true, denied: true, looking, reading: false, signals };
         set.reads = None;
         let names = self.view.watched().free(scratch.path());
         set.watch = Some((notify::Filter::of(told), names));

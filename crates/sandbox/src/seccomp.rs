@@ -17,6 +17,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use self::rules::Rules;
+pub(crate) use self::rules::kernel;
 use crate::error::SandboxError;
 use crate::sys::Instruction;
 
@@ -98,7 +99,7 @@ impl SeccompProfile {
 
 fn program_of(bytes: &[u8]) -> Result<(Vec<Instruction>, bool), String> {
     let file: format::File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    let rules = Rules::new(file, rules::kernel())?;
+    let rules = Rules::new(file, kernel())?;
     Ok((compile::program(&rules)?, rules.logs))
 }
 

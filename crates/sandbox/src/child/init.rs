@@ -574,6 +574,10 @@ fn end_all(program: Pid, landlock: Option<i32>) {
             sys::kill_all_others();
         } else {
             let _ = rustix::process::kill_process_group(program, Signal::KILL);
+            // Others of sessions of their own: whoever loses its parent is a child of this process then.
+            for child in children() {
+                let _ = rustix::process::kill_process(child, Signal::KILL);
+            }
         }
         match rustix::process::wait(WaitOptions::NOHANG) {
             Err(_) => return,
@@ -584,4 +588,11 @@ fn end_all(program: Pid, landlock: Option<i32>) {
             Ok(Some(_)) => {}
         }
     }
+}
+
+/// The children of this process. Until they are waited for their numbers are nobody else's.
+fn children() -> Vec<Pid> {
+    let path = format!("/proc/self/task/{}/children", std::process::id());
+    let all = std::fs::read_to_string(path).unwrap_or_default();
+    all.split_whitespace().filter_map(|one| Pid::from_raw(one.parse().ok()?)).collect()
 }

@@ -182,8 +182,20 @@ fn without_a_network_namespace_the_filter_makes_up_for_it() {
     let denied = errno(libc::EPERM);
     assert_eq!(socket(1, 1, 0), denied);
     assert_eq!(socket(2, 2, 17), denied);
-    // Landlock holds TCP.
-    assert_eq!(socket(2, 1, 6), ALLOWED);
+    // Not every Landlock holds TCP, and none holds all of it.
+    assert_eq!(socket(2, 1, 6), denied);
+    assert_eq!(socket(10, 1, 0), denied);
+    assert_eq!(socket(16, 3, 0), ALLOWED);
+    for (call, arguments, expected) in [
+        (libc::SYS_prlimit64, [0, 7, 0, 0, 0, 0], ALLOWED),
+        (libc::SYS_prlimit64, [4711, 0, 0, 0, 0, 0], denied),
+        (libc::SYS_fcntl, [3, 8, 4711, 0, 0, 0], denied),
+        (libc::SYS_fcntl, [3, 15, 0, 0, 0, 0], denied),
+        (libc::SYS_fcntl, [3, 2, 1, 0, 0, 0], ALLOWED),
+        (libc::SYS_ioctl, [3, 0x8901, 0, 0, 0, 0], denied),
+    ] {
+        assert_eq!(said(&filter, ARCHITECTURE, call, arguments), expected, "{call} {arguments:?}");
+    }
     let memory =
         |flags| said(&filter, ARCHITECTURE, libc::SYS_memfd_create, [0, flags, 0, 0, 0, 0]);
     assert_eq!(memory(0), denied);

@@ -237,6 +237,24 @@ pub(super) fn open_thread(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(found) })
 }
 
+/// A process; the number is its own as long as it has not been waited for.
+pub(super) fn open_process(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: plain numbers.
+    let found = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let found = c_int::try_from(found).map_err(|_| io::ErrorKind::Other)?;
+    let found = done(found)?;
+    // SAFETY: the kernel has just made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(found) })
+}
+
+/// Sends a process a signal; 0 only asks whether one could be sent.
+pub(super) fn send_signal(process: BorrowedFd<'_>, signal: u32) -> io::Result<()> {
+    let (process, none) = (process.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
+    // SAFETY: plain numbers, and no pointer.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process, signal, none, 0) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Gives this thread a directory and a umask of its own.
 pub(super) fn own_directory() -> io::Result<()> {
     // SAFETY: plain numbers; nothing of another thread changes.

@@ -62,6 +62,15 @@ const REMOVES: &[libc::c_long] = &[
     libc::SYS_unlinkat,
     libc::SYS_truncate,
 ];
+/// Calls that send signals.
+const SIGNALS: &[libc::c_long] = &[
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_send_signal,
+];
 /// Opens, each with the argument that holds its flags.
 const OPENS: &[(libc::c_long, u32)] = &[
     (libc::SYS_openat, 2),
@@ -117,6 +126,8 @@ pub(crate) struct Told {
     pub(crate) looking: bool,
     /// Opens of files for reading, and looks at them.
     pub(crate) reading: bool,
+    /// Signals: nothing else keeps them from other processes of the user.
+    pub(crate) signals: bool,
 }
 
 /// A filter, ready to be installed. Installing allocates nothing, so that it may follow a fork.
@@ -156,7 +167,9 @@ impl Filter {
             _ => Vec::new(),
         };
         let denied: Vec<_> = if told.denied { deny::denied().collect() } else { Vec::new() };
-        for number in TOLD.iter().chain(removing).chain(&looking).chain(&denied) {
+        let signals = if told.signals { SIGNALS } else { &[] };
+        let all = TOLD.iter().chain(removing).chain(signals);
+        for number in all.chain(&looking).chain(&denied) {
             program.extend([if_equal(call(*number), 0, 1), give(libc::SECCOMP_RET_USER_NOTIF)]);
         }
         let any_bit =

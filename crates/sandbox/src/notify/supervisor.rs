@@ -583,6 +583,12 @@ impl Supervisor {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_rmdir => self.remove(a, HERE, 0, libc::AT_REMOVEDIR.cast_unsigned()),
             libc::SYS_truncate => self.truncate(a),
+            libc::SYS_kill => self.signal(a),
+            libc::SYS_tkill => self.signal_thread(a, number(0)),
+            libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => self.signal_thread(a, number(1)),
+            libc::SYS_rt_sigqueueinfo => self.signal_itself(a),
+            // Programs know kernels that have none.
+            libc::SYS_pidfd_send_signal => Err(Errno::NOSYS.into()),
             libc::SYS_umask => {
                 self.masks.change();
                 Ok(Done::Continue)

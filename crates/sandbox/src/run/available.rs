@@ -5,6 +5,18 @@ use rustix::io::Errno;
 use crate::spec::Layer;
 use crate::sys;
 
+/// The oldest kernel that has all that is used: of its calls that are told, a descriptor and an answer in one.
+const OLDEST: (u32, u32) = (5, 14);
+
+/// How a kernel is had that is not too old.
+pub(super) const NEWER: &str = "use Linux 5.14 or later: nothing can be gone without instead";
+
+/// Why this kernel is too old, whatever may be missing. One that does not tell its version is tried.
+pub(super) fn too_old() -> Option<String> {
+    let (first, second) = crate::seccomp::kernel().filter(|kernel| *kernel < OLDEST)?;
+    Some(format!("this kernel, Linux {first}.{second}, is too old"))
+}
+
 /// The version of Landlock.
 pub(super) fn landlock() -> Result<i32, String> {
     match sys::landlock_abi() {
@@ -25,6 +37,21 @@ pub(super) fn seccomp() -> Result<(), String> {
     }
 }
 
+/// Whether a process may read what another one names in its calls, as who watches over them must.
+pub(super) fn watching() -> Result<(), String> {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    match scope.trim() {
+        scope @ ("2" | "3") => Err(format!(
+            "kernel.yama.ptrace_scope is {scope}, so that nobody can read which names a program makes"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// How names can be watched where no process may look into another one.
+pub(super) const UNREADABLE: &str = "set kernel.yama.ptrace_scope to 1, or go without by \
+     --allow-degraded names";
+
 /// Why there are no namespaces, after the kernel said `errno`.
 pub(super) fn why_no_namespaces(errno: Errno) -> String {
     let read = |path: &str| {
@@ -38,6 +65,9 @@ pub(super) fn why_no_namespaces(errno: Errno) -> String {
     }
     if read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" {
         return "AppArmor keeps user namespaces from programs without a profile".to_owned();
+    }
+    if errno == Errno::ACCESS {
+        return "AppArmor, SELinux or the like keeps user namespaces from this program".to_owned();
     }
     format!("the kernel refuses them ({errno}), as inside of many containers")
 }

@@ -137,8 +137,10 @@ fn hear(report: &OwnedFd) -> Result<Option<Failure>, Errno> {
 }
 
 fn no_process(set: &Set, errno: Errno) -> SandboxError {
-    let refused =
-        matches!(errno, Errno::PERM | Errno::NOSPC | Errno::INVAL | Errno::NOSYS | Errno::USERS);
+    let refused = matches!(
+        errno,
+        Errno::PERM | Errno::ACCESS | Errno::NOSPC | Errno::INVAL | Errno::NOSYS | Errno::USERS
+    );
     if set.plan.is_some() && refused {
         return unavailable(Layer::Namespaces, available::why_no_namespaces(errno));
     }

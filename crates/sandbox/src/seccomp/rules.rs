@@ -469,7 +469,7 @@ fn reaches(condition: &Condition, kernel: Option<(u32, u32)>) -> Result<Option<b
 }
 
 /// The version of this kernel.
-pub(super) fn kernel() -> Option<(u32, u32)> {
+pub(crate) fn kernel() -> Option<(u32, u32)> {
     version(rustix::system::uname().release().to_str().ok()?, false)
 }
 
