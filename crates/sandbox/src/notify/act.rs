@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, linkat, mkdirat, mknodat,
-    openat, openat2, readlinkat, renameat_with, statat, symlinkat,
+    openat2, readlinkat, renameat_with, statat, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{PidfdGetfdFlags, fchdir, pidfd_getfd, umask};
@@ -16,7 +16,7 @@ use super::born::Born;
 use super::caller::Caller;
 use super::check::Deed;
 use super::git::{self, Part};
-use super::place::{Place, path_buf, real_path};
+use super::place::{Place, path_buf};
 use super::supervisor::{Done, Stop, Supervisor};
 
 /// `AF_UNIX`
@@ -180,17 +180,7 @@ impl Supervisor {
         }
         if found.st_nlink > 0 {
             // One more name for a protected file would be a way to write to it.
-            let path = real_path(self.own.as_fd(), &file)?;
-            let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-            let parent = openat(
-                rustix::fs::CWD,
-                if end > 1 { &path[..end - 1] } else { b"/" },
-                open | OFlags::DIRECTORY,
-                Mode::empty(),
-            )?;
-            let name = std::ffi::CString::new(&path[end..]).map_err(|_| Errno::INVAL)?;
-            let above = path[..end.max(1)].to_vec();
-            let source = Place { parent, path: above, name, slash: false, is_proc: false };
+            let source = Place::of_file(self.own.as_fd(), &file)?;
             self.check_source(&source, FileType::from_raw_mode(found.st_mode))?;
             self.check_linked(&source)?;
         }

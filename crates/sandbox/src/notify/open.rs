@@ -15,7 +15,7 @@ use super::born::Born;
 use super::caller::Caller;
 use super::check::Deed;
 use super::git::{self, Part};
-use super::place::{Place, is_proc, path_buf, real_path};
+use super::place::{Place, is_proc, path_buf};
 use super::supervisor::{Done, Stop, Supervisor, Waiting};
 
 /// What speaks against writing to a file by another of its names.
@@ -317,11 +317,11 @@ impl Supervisor {
             FileType::Directory => return Err(Errno::ISDIR.into()),
             FileType::Symlink => return Err(Errno::LOOP.into()),
             FileType::RegularFile if asked.changes() && found.st_nlink > 0 => {
-                let path = real_path(self.own.as_fd(), &file)?;
+                let place = Place::of_file(self.own.as_fd(), &file)?;
                 if self.is_linked(&found) {
-                    return Err(Stop::Refused(path_buf(&path), LINKED.to_owned()));
+                    return Err(Stop::Refused(path_buf(&place.full()), LINKED.to_owned()));
                 }
-                self.check_path(&path, Deed::Write, None)?;
+                self.check(&place, Deed::Write)?;
             }
             FileType::CharacterDevice => {
                 let device = (rustix::fs::major(found.st_rdev), rustix::fs::minor(found.st_rdev));

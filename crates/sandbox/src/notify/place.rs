@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstatfs, openat2, readlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, ResolveFlags, fstat, fstatfs, openat, openat2, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 use super::supervisor::Stop;
@@ -56,6 +58,21 @@ impl Place {
         let path = path.map_or_else(|| real_path_of_folder(own, &parent), Ok)?;
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         Ok(Self { parent, path, name, slash, is_proc })
+    }
+
+    /// Where a file lies that is open, by the name that the kernel tells of it. It must have that name still.
+    pub(super) fn of_file(own: BorrowedFd<'_>, file: &OwnedFd) -> Result<Self, Stop> {
+        let path = real_path(own, file)?;
+        let at = path.iter().rposition(|byte| *byte == b'/').ok_or(Errno::ACCESS)?;
+        let above = if at > 0 { &path[..at] } else { b"/" };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = openat(rustix::fs::CWD, above, flags, Mode::empty())?;
+        let name = CString::new(&path[at + 1..]).map_err(|_| Errno::INVAL)?;
+        let (named, open) = (statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)?, fstat(file)?);
+        if (named.st_dev, named.st_ino) != (open.st_dev, open.st_ino) {
+            return Err(Errno::ACCESS.into());
+        }
+        Ok(Self { parent, path: above.to_vec(), name, slash: false, is_proc: false })
     }
 
     /// The real path of the name.
