@@ -241,11 +241,38 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     to.deny_other(libc::SYS_personality, 0, &[0, u32::MAX], EPERM);
     // A listener of one's own, beside the one that watches.
     to.deny_bits(libc::SYS_seccomp, 1, 1 << 3, EPERM);
+    others(&mut to);
     modes(&mut to);
     memory_files(&mut to, surroundings);
     sockets(&mut to, surroundings);
     to.allow();
     to.finish()
+}
+
+/// No limit of another process, by which it could be ended or be kept from opening files, and no other place in line for
+/// process 1, which watches.
+fn others(to: &mut Assembler) {
+    let (end, deny, fine) = (to.label(), to.label(), to.label());
+    to.unless_call(libc::SYS_prlimit64, end);
+    to.load_argument(0);
+    to.if_equal(0, fine);
+    // Whoever only asks gives no new limit, which is a pointer.
+    for high in [false, true] {
+        to.load_half(2, high, u32::MAX);
+        to.if_bits(u32::MAX, deny);
+    }
+    to.place(fine);
+    to.denied_here(deny, end, EPERM);
+    for (call, process) in [
+        (libc::SYS_sched_setaffinity, 0),
+        (libc::SYS_sched_setscheduler, 0),
+        (libc::SYS_sched_setparam, 0),
+        (libc::SYS_sched_setattr, 0),
+        (libc::SYS_setpriority, 1),
+        (libc::SYS_ioprio_set, 1),
+    ] {
+        to.deny_equal(call, process, &[1], EPERM);
+    }
 }
 
 fn name_requests(to: &mut Assembler) {

@@ -210,7 +210,8 @@ impl Assembler {
         self.place(end);
     }
 
-    fn denied_here(&mut self, deny: Label, end: Label, errno: u32) {
+    /// What is left of the code for a call: it goes on, or is denied at that place.
+    pub(crate) fn denied_here(&mut self, deny: Label, end: Label, errno: u32) {
         self.load_number();
         self.go(end);
         self.place(deny);

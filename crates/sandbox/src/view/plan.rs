@@ -382,8 +382,9 @@ fn mount_of(
         Shown::Write => (old()?, NO_SUID | NO_DEV),
         Shown::Scratch | Shown::Fresh => (Source::Own, NO_SUID | NO_DEV),
         Shown::Bare => (Source::Own, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC),
-        Shown::Device => (old()?, NO_SUID | NO_EXEC),
-        Shown::Socket => (old()?, NO_SUID | NO_DEV | NO_EXEC),
+        // That is no hindrance to whoever writes to a device or connects, only to who would change the file's mode.
+        Shown::Device => (old()?, READ_ONLY | NO_SUID | NO_EXEC),
+        Shown::Socket => (old()?, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC),
         Shown::Mask if entry.folder => {
             (Source::EmptyFolder, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC)
         }

@@ -34,6 +34,16 @@ fn socket(arguments: &str) -> String {
     format!("python3 -c 'import socket;socket.socket({arguments})'")
 }
 
+/// Opens settings that could not be written by their name for writing, by a descriptor of them.
+fn new_settings(flags: &str) -> String {
+    format!(
+        "rm -rf bare.git meta proj; git init -q --bare bare.git; git init -q --separate-git-dir=meta proj; python3 -c '\
+         import os,sys\nways=(\"/proc/self/fd/%d\",\"/dev/fd/%d\",\"/proc/thread-self/fd/%d\")\n\
+         for name in (\"bare.git/config\",\"meta/config\"):\n f=os.open(name,{flags})\n for way in ways:\n\
+         \x20 try: os.close(os.open(way%f,os.O_WRONLY|os.O_APPEND)); sys.exit(0)\n  except OSError: pass\nsys.exit(1)'"
+    )
+}
+
 fn attacks() -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> = [
         // Reading.
@@ -148,6 +158,15 @@ fn attacks() -> Vec<(&'static str, String)> {
         ("process_vm_writev", reaches(311, ",1,0,0,0,0,0")),
         ("pidfd_getfd", reaches(438, ",0,0,0")),
         ("kcmp", reaches(312, ",1,1,0,0,0")),
+        ("limits of who watches", "python3 -c 'from resource import *;\
+          prlimit(1,RLIMIT_NOFILE,prlimit(1,RLIMIT_NOFILE))'".to_owned()),
+        ("limits by an upper half", "python3 -c 'import ctypes,sys;L=ctypes.CDLL(None,use_errno=True);\
+          L.syscall(302,1,7,ctypes.c_uint64(0x100000000),0);sys.exit(ctypes.get_errno()==1)'".to_owned()),
+        ("place in line of who watches", "renice -n 1 -p 1".to_owned()),
+        ("processors of who watches", "python3 -c 'import os;os.sched_setaffinity(1,{0})'".to_owned()),
+        ("mode of a device", "chmod $(stat -c %a /dev/full) /dev/full".to_owned()),
+        ("settings of a new repository by a descriptor", new_settings("os.O_RDONLY")),
+        ("settings of a new repository by a place", new_settings("os.O_PATH")),
         ("clone3 with a user namespace", "python3 -c 'import ctypes,os,sys;L=ctypes.CDLL(None);\
           a=(ctypes.c_uint64*11)(0x10000000,0,0,0,17,0,0,0,0,0,0);r=L.syscall(435,a,88);\
           r==0 and os._exit(0);sys.exit(0 if r>0 else 1)'".to_owned()),
@@ -295,10 +314,12 @@ fn the_attacks_are_real() {
         "io_uring",
         "personality",
         "modify_ldt",
-        "executable memory file",
     ] {
         assert!(works(name), "{name}");
     }
+    // Older kernels than 6.3 know no such file.
+    let known = rustix::fs::memfd_create("x", rustix::fs::MemfdFlags::EXEC).is_ok();
+    assert_eq!(works("executable memory file"), known);
 }
 
 /// A file that steers the program is written as a copy, and stays as it is.

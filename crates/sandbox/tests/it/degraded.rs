@@ -161,6 +161,9 @@ fn by_leave_landlock_and_the_filter_hold_alone() {
         try udp "python3 -c 'import socket;socket.socket(2,2)'"
         try unix "python3 -c 'import socket;socket.socket(1,1)'"
         try tcp "python3 -c 'import socket;s=socket.socket();s.bind((\"127.0.0.1\",0))'"
+        try listen "python3 -c 'import socket;socket.socket().listen()'"
+        try owner "python3 -c 'import fcntl,os;fcntl.fcntl(os.pipe()[0],8,os.getppid())'"
+        try limit "python3 -c 'import os,resource;resource.prlimit(os.getppid(),4,(0,0))'"
         try parent "kill -9 $PPID"
         echo hi > $WS/made && cat $WS/made
         echo t > $TMPDIR/t && cat $TMPDIR/t
