@@ -27,7 +27,7 @@ const WRITES: u32 = (libc::O_WRONLY | libc::O_RDWR) as u32;
 /// `O_TMPFILE` without the bit of `O_DIRECTORY`.
 const TMPFILE: u32 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 
-/// Calls that make names.
+/// Calls that make names, or write by one.
 const TOLD: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_creat,
@@ -48,6 +48,8 @@ const TOLD: &[libc::c_long] = &[
     libc::SYS_linkat,
     libc::SYS_symlinkat,
     libc::SYS_bind,
+    // By a further name of a file that a mount holds.
+    libc::SYS_truncate,
     // Its flags lie in memory, where a filter cannot see them.
     libc::SYS_openat2,
     // Makes nothing, but says with which rights everything is made.
@@ -60,7 +62,6 @@ const REMOVES: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_rmdir,
     libc::SYS_unlinkat,
-    libc::SYS_truncate,
 ];
 /// Calls that send signals.
 const SIGNALS: &[libc::c_long] = &[

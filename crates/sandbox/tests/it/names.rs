@@ -576,3 +576,23 @@ E";
         assert_eq!((code, out.trim()), (0, ["1"; 10].join(" ").as_str()), "as user {uid}");
     }
 }
+
+/// A mount holds a file by one of its names.
+#[test]
+fn a_protected_file_is_not_cut_by_a_further_name() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        fs::hard_link(lab.at("ws/AGENTS.md"), lab.at("ws/other")).unwrap();
+        fs::hard_link(lab.at("ws/.git/config"), lab.at("ws/sub/other")).unwrap();
+        lab.give();
+        let script = "python3 -c 'import os
+for name in (\"other\",\"sub/other\"):
+    try: os.truncate(name, 1); print(\"through\", name)
+    except OSError: pass
+open(\"plain\",\"w\").write(\"xy\"); os.truncate(\"plain\", 1); print(os.stat(\"plain\").st_size)'";
+        let (code, out) = lab.run(script);
+        assert!(code == 0 && out == "1\n", "as user {uid}: {out}");
+        assert_eq!(fs::read_to_string(lab.at("ws/AGENTS.md")).unwrap(), "be good\n");
+        assert_eq!(fs::read_to_string(lab.at("ws/.git/config")).unwrap(), "[core]\n");
+    }
+}
