@@ -89,6 +89,8 @@ pub struct Ended {
     pub timed_out: bool,
     /// Whether it was ended since a file system did not answer.
     pub stuck: bool,
+    /// Whether the first process inside was ended, so that nobody told what was made and refused last.
+    pub untold: bool,
     /// Names that it wanted to make and was not let, up to some number of them.
     pub refused: Vec<String>,
     /// All that it was kept from and that is noticed, up to some number: names, system calls, guarded files

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -448,16 +449,17 @@ fn watch(
             let is_there =
                 |path: &PathBuf| summary.repositories.iter().any(|one| one.path == *path);
             made.retain(|path: &PathBuf, _| {
-                let text = path.display().to_string();
-                is_there(path) || !is_said_within(life, UNMADE, text.as_bytes(), PATIENCE)
+                let path_bytes = path.as_os_str().as_bytes();
+                is_there(path) || !is_said_within(life, UNMADE, path_bytes, PATIENCE)
             });
             for repository in summary.repositories {
                 let (executes, holds) = (listed(&repository.executes), listed(&repository.holds));
                 let new = if repository.is_new { NEW } else { "" };
-                let text = format!("{}\0{executes}\0{holds}\0{new}", repository.path.display());
+                let path = repository.path.as_os_str().as_bytes();
+                let text = [path, executes.as_bytes(), holds.as_bytes(), new.as_bytes()].join(&0);
                 let lists = (executes, holds);
                 if made.get(&repository.path) != Some(&lists)
-                    && is_said_within(life, MADE, text.as_bytes(), PATIENCE)
+                    && is_said_within(life, MADE, &text, PATIENCE)
                 {
                     made.insert(repository.path, lists);
                 }

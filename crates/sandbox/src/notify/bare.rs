@@ -143,6 +143,7 @@ impl Supervisor {
         if !self.note(path_buf(&place.path), &[]) {
             return refuse(TOO_MANY);
         }
+        self.hold(&place.parent, Born::of(&place.parent, c"")?.0);
         Ok(())
     }
 

@@ -203,10 +203,16 @@ pub(super) fn is_own_folder(between: &[&[u8]]) -> bool {
     }
 }
 
-/// What git would execute in a repository as it is now.
+/// Whether an error says that there is nothing; others only say that it cannot be told.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// What git would execute in a repository as it is now. What cannot be read is told as well: its owner could make it
+/// readable again.
 pub(super) fn executing_in(repository: &Path) -> Vec<String> {
     let mut folder = repository.join(".git");
-    if !folder.exists() {
+    if !folder.try_exists().unwrap_or(true) {
         repository.clone_into(&mut folder);
     }
     let read = |path: &Path| -> io::Result<Vec<u8>> {
@@ -228,7 +234,14 @@ pub(super) fn executing_in(repository: &Path) -> Vec<String> {
         found.push(format!("its settings lie in {}", folder.display()));
     }
     for name in ["config", "config.worktree"] {
-        let Ok(text) = read(&folder.join(name)) else { continue };
+        let text = match read(&folder.join(name)) {
+            Ok(text) => text,
+            Err(error) if is_gone(&error) => continue,
+            Err(error) => {
+                found.push(format!("{name} cannot be read ({error})"));
+                continue;
+            }
+        };
         match executing(&text) {
             Ok(keys) => found.extend(keys),
             Err(why) => found.push(format!("{name}: {why}")),
@@ -241,7 +254,13 @@ pub(super) fn executing_in(repository: &Path) -> Vec<String> {
             }
         }
     }
-    let hooks = std::fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
+    let hooks = std::fs::read_dir(folder.join("hooks"));
+    if let Err(error) = &hooks
+        && !is_gone(error)
+    {
+        found.push(format!("hooks cannot be read ({error})"));
+    }
+    let hooks = hooks.into_iter().flatten().flatten();
     let live =
         hooks.take(MOST_HOOKS).filter(|hook| is_live_hook(hook.file_name().as_encoded_bytes()));
     found.extend(live.map(|hook| format!("hooks/{}", hook.file_name().to_string_lossy())));

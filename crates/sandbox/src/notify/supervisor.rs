@@ -137,7 +137,7 @@ pub struct Supervisor {
     masks: Masks,
     /// Directories, and `.git` files, that came into being in this run.
     pub(super) made: HashSet<Born>,
-    /// Those of them that are a `.git`, held open: no other file gets their numbers.
+    /// Those of them that are a `.git`, or a repository without one, held open: no other file gets their numbers.
     gits: HashMap<Born, OwnedFd>,
     /// Files that are held under one name and have others: device and inode.
     linked: HashSet<(u64, u64)>,
@@ -692,6 +692,15 @@ impl Supervisor {
         }
     }
 
+    /// Keeps a new repository without a `.git`, to be found again wherever it is.
+    pub(super) fn hold(&mut self, folder: &OwnedFd, made: Born) {
+        if self.gits.len() < MOST_LISTED
+            && let Ok(folder) = rustix::io::fcntl_dupfd_cloexec(folder, 0)
+        {
+            self.gits.insert(made, folder);
+        }
+    }
+
     /// Notes a new repository, and a name that it may hold; `false` where there is no room to list it.
     pub(super) fn note(&mut self, repository: PathBuf, name: &[&[u8]]) -> bool {
         if self.repositories.len() >= MOST_LISTED && !self.repositories.contains_key(&repository) {
@@ -717,9 +726,9 @@ impl Supervisor {
     /// Whether a repository is there, or names that were let through for it, of which so many are looked for.
     fn is_left(&self, path: &Path, sought: usize) -> bool {
         let mut left = self.grants_below(bytes(path));
-        path.join(".git").symlink_metadata().is_ok()
-            || path.join("HEAD").symlink_metadata().is_ok()
-            || left.by_ref().take(sought).any(|granted| granted.symlink_metadata().is_ok())
+        may_be_there(&path.join(".git"))
+            || may_be_there(&path.join("HEAD"))
+            || left.by_ref().take(sought).any(|granted| may_be_there(granted))
             || left.next().is_some()
     }
 
@@ -768,16 +777,36 @@ impl Supervisor {
     }
 
     fn new_repositories(&self) -> Vec<NewRepository> {
-        let there = self.repositories.iter().filter(|(path, _)| self.is_left(path, usize::MAX));
-        there
-            .map(|(path, names)| NewRepository {
-                path: path.clone(),
-                is_new: self.is_new_at(path, false),
-                holds: names.iter().cloned().collect(),
-                executes: git::executing_in(path),
-            })
-            .collect()
+        let all = self.repositories.iter().map(|(path, names)| (path.clone(), names));
+        let is_left = |one: &(PathBuf, _)| self.is_left(&one.0, usize::MAX);
+        let (mut there, gone): (BTreeMap<_, _>, BTreeMap<_, _>) = all.partition(is_left);
+        // Where nothing is any more, somebody else may have moved it: another run, or the owner.
+        let held: BTreeSet<String> = gone.into_values().flatten().cloned().collect();
+        let moved: Vec<_> = self.gits.values().filter_map(|git| self.led_to_by(git)).collect();
+        there.extend(moved.into_iter().filter_map(|path| {
+            let is_known = self.repositories.contains_key(&path);
+            (!is_known).then_some((path, &held))
+        }));
+        let told = |(path, names): (PathBuf, &BTreeSet<String>)| NewRepository {
+            is_new: self.is_new_at(&path, false),
+            holds: names.iter().cloned().collect(),
+            executes: git::executing_in(&path),
+            path,
+        };
+        there.into_iter().map(told).collect()
     }
+
+    /// The repository that a `.git` is in now, or that a folder without one is.
+    fn led_to_by(&self, git: &OwnedFd) -> Option<PathBuf> {
+        let place = Place::of_file(self.own.as_fd(), git).ok()?;
+        let path = if place.name.as_bytes() == b".git" { place.path } else { place.full() };
+        (!self.names.is_free(&path)).then(|| path_buf(&path))
+    }
+}
+
+/// Whether there is something at a path, or that cannot be told.
+fn may_be_there(path: &Path) -> bool {
+    path.symlink_metadata().map_or_else(|error| !git::is_gone(&error), |_| true)
 }
 
 /// Whether a file can be run as a program, or its mode says nothing about that.

@@ -58,7 +58,7 @@ pub struct Running {
     denials: Vec<Denial>,
     /// Questions that were put, and what tells that one was taken back.
     questions: Vec<(u32, Arc<AtomicBool>)>,
-    repositories: Vec<Repository>,
+    repositories: Vec<(Vec<u8>, Repository)>,
     /// Folders that were there at the start.
     folders: Vec<(PathBuf, HashSet<u64>)>,
     left: Left,
@@ -139,8 +139,9 @@ enum Told {
     Withdrawn(u32),
     Status(i32, bool),
     Denied(Denial),
-    Made(Repository),
-    Unmade(String),
+    /// With its path as it is in the file system: two may look the same.
+    Made(Vec<u8>, Repository),
+    Unmade(Vec<u8>),
     All,
     Stuck,
     Nothing,
@@ -341,7 +342,9 @@ impl Running {
         let (ended, _) = ended?;
         let names = self.denials.iter().filter(|one| one.kind == DenialKind::Name);
         let refused = names.map(ToString::to_string).collect();
-        let (denials, repositories) = (self.denials, self.repositories);
+        let repositories =
+            self.repositories.into_iter().map(|(_, repository)| repository).collect();
+        let denials = self.denials;
         Ok((Ended { refused, denials, repositories, ..ended }, remains))
     }
 
@@ -404,19 +407,22 @@ impl Running {
                         known.iter().for_each(|(_, flag)| flag.store(true, Ordering::Relaxed));
                         self.questions.retain(|(known, _)| *known != number);
                     }
-                    Told::Made(repository) => {
-                        self.repositories.retain(|known| known.path != repository.path);
+                    Told::Made(path, repository) => {
+                        self.repositories.retain(|known| known.0 != path);
                         if self.repositories.len() < MOST {
-                            self.repositories.push(repository);
+                            self.repositories.push((path, repository));
                         }
                     }
-                    Told::Unmade(path) => self.repositories.retain(|known| known.path != path),
+                    Told::Unmade(path) => self.repositories.retain(|known| known.0 != path),
                     Told::Stuck => {
                         let ended = Ended { code: TIMED_OUT, stuck: true, ..Ended::default() };
                         return Ok((ended, false));
                     }
                     Told::Nothing => break,
-                    Told::Gone => return Ok((ended(libc::SIGKILL), false)),
+                    // It tells how the program ended, unless something ends it first.
+                    Told::Gone => {
+                        return Ok((Ended { untold: true, ..ended(libc::SIGKILL) }, false));
+                    }
                 }
             }
         }
@@ -496,7 +502,6 @@ impl Running {
             Ok((_, 0)) => Told::Gone,
             Ok((_, length)) => {
                 let (kind, rest) = (message[0], &message[1..length.min(message.len())]);
-                let text = String::from_utf8_lossy(rest);
                 match kind {
                     child::ENDED if rest.len() == 5 => {
                         let status = i32::from_ne_bytes([rest[0], rest[1], rest[2], rest[3]]);
@@ -517,13 +522,16 @@ impl Running {
                         Told::Withdrawn(u32::from_ne_bytes(*number))
                     }),
                     child::MADE => {
-                        let mut parts = text.splitn(4, '\0').map(str::to_owned);
+                        let mut parts = rest.splitn(4, |byte| *byte == 0);
                         let mut next = || parts.next().unwrap_or_default();
-                        let (path, executes, holds, new) = (next(), next(), next(), next());
-                        let replaces = new == child::NEW && self.was_there(&path);
-                        Told::Made(Repository { path, executes, holds, replaces })
+                        let (bytes, executes, holds, new) = (next(), next(), next(), next());
+                        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                        let (path, executes, holds) = (text(bytes), text(executes), text(holds));
+                        let replaces = new == child::NEW.as_bytes() && self.was_there(&path);
+                        let made = Repository { path, executes, holds, replaces };
+                        Told::Made(bytes.to_owned(), made)
                     }
-                    child::UNMADE => Told::Unmade(text.into_owned()),
+                    child::UNMADE => Told::Unmade(rest.to_owned()),
                     _ => Told::Nothing,
                 }
             }

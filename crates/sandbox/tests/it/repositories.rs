@@ -1,6 +1,7 @@
 //! Repositories that come into being: what may be in them, and what is told of them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use crate::lab::{Lab, appears, users};
 use crate::names::as_user;
@@ -194,5 +195,60 @@ fn a_place_of_snapshots_is_what_the_owner_named() {
             let told = format!("git would write to {}", lab.at("ws").display());
             assert!(out.contains(&told), "{out}");
         }
+    }
+}
+
+/// Names that are no text may look the same, and are not.
+#[test]
+fn names_that_look_the_same_are_told_apart() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let script = "evil=$(printf 'vendor\\376'); good=$(printf 'vendor\\377'); round() { (setsid true &); sleep 0.3; }
+            git init -q $evil; mkdir $evil/.claude; round; git init -q $good; round; rm -rf $good; round";
+        let (code, out) = lab.run_with(script, &[TELL]);
+        assert_eq!(code, 0, "{out}");
+        let told = format!("denied: made {}/vendor\u{FFFD}  holds .claude", lab.at("ws").display());
+        assert!(out.lines().any(|line| line == told), "as user {uid}: {out}");
+    }
+}
+
+/// What cannot be looked at is not gone.
+#[test]
+fn a_folder_that_cannot_be_entered_hides_nothing() {
+    let uid = users()[0];
+    let lab = Lab::new(uid);
+    let script = "mkdir deps && git init -q deps/r && mkdir deps/r/.claude; git init -q --bare b.git; chmod 000 b.git/config
+        mkdir -p s && git init -q s/t; chmod 600 deps";
+    let (code, out) = lab.run_with(script, &[TELL]);
+    fs::set_permissions(lab.at("ws/deps"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(code, 0, "{out}");
+    let told = |path: &str| {
+        let start = format!("denied: made {} ", lab.at(path).display());
+        out.lines().find(|line| line.starts_with(&start)).unwrap_or_default().to_owned()
+    };
+    assert!(told("ws/deps/r").ends_with(" holds .claude"), "{out}");
+    assert!(told("ws/deps/r").contains("config cannot be read"), "{out}");
+    assert!(told("ws/b.git").contains("config cannot be read"), "{out}");
+    assert!(told("ws/s/t").ends_with("s/t  holds "), "{out}");
+}
+
+/// One run makes a repository, and another moves it away.
+#[test]
+fn what_somebody_else_has_moved_is_told() {
+    let uid = users()[0];
+    let lab = Lab::new(uid);
+    let script = "git init -q r; mkdir r/.claude; git init -q --bare b.git; touch go
+        while [ ! -e done ]; do sleep 0.01; done; true";
+    let mut command = lab.command(&format!("exec > {}/out; {script}", lab.at("ws").display()));
+    command.env(TELL.0, TELL.1).stdout(std::process::Stdio::piped());
+    let run = command.spawn().unwrap();
+    assert!(appears(&lab.at("ws/go")));
+    let (code, out) = lab.run("mkdir deep && mv r deep/vendor && mv b.git deep/bare && touch done");
+    assert_eq!(code, 0, "{out}");
+    let told = String::from_utf8(run.wait_with_output().unwrap().stdout).unwrap();
+    for (name, holds) in [("deep/vendor", "holds .claude"), ("deep/bare", "holds ")] {
+        let start = format!("denied: made {} ", lab.at("ws").join(name).display());
+        let line = told.lines().find(|line| line.starts_with(&start)).unwrap_or_default();
+        assert!(line.contains(holds), "{name}: {told}");
     }
 }
