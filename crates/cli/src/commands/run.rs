@@ -421,15 +421,13 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
     if let Some(models) = models {
         models.end(context)?;
     }
-    record.ended(&ended, &hosts)?;
+    // What cannot be written down is told all the same.
+    let recorded = record.ended(&ended, &hosts);
     drop(remains);
     drop(remembering.map(std::thread::JoinHandle::join));
     // Without them the next run only takes longer.
     drop(settings.map(std::thread::JoinHandle::join));
     kept.finish(context);
-    if let Some(error) = unwritten {
-        return Err(error);
-    }
     for one in &missing {
         context.ui.note(&format!("it ran without the layer `{}`: {}", one.layer, one.why));
     }
@@ -450,6 +448,10 @@ fn confine(context: &mut Context, args: Args) -> Result<Exit, CliError> {
         learn::propose(context, &profile_name, home.as_deref(), &ended.denials, &hosts);
     }
     report(context, &profile_name, &ended, &missing, &hosts);
+    if let Some(error) = unwritten {
+        return Err(error);
+    }
+    recorded?;
     Ok(exit)
 }
 
@@ -701,6 +703,19 @@ fn finish(context: &mut Context, ended: &Ended) -> Exit {
     tell_repositories(context, ended);
     if ended.timed_out {
         context.ui.note("the time was up: the program and all that it started were ended");
+    }
+    if ended.stuck {
+        context
+            .ui
+            .note("a file system did not answer: the program and all that it started were ended");
+    }
+    if ended.untold {
+        context
+            .ui
+            .note("what watched inside was ended: what was made and refused last is not known");
+        context
+            .ui
+            .hint("look for new repositories, hooks and settings before you work in the workspace");
     }
     context.program_code = Some(u8::try_from(ended.code).unwrap_or(NOT_STARTED));
     if ended.code == 0 { Exit::Success } else { Exit::Refused }

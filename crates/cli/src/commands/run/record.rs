@@ -95,7 +95,7 @@ impl Record {
             .collect();
         self.add(&serde_json::json!({
             "kind": ENDED, "v": 1, "code": ended.code, "signal": ended.signal,
-            "timed_out": ended.timed_out, "refused": ended.refused, "denials": ended.denials, "hosts": hosts,
+            "timed_out": ended.timed_out, "stuck": ended.stuck, "untold": ended.untold, "refused": ended.refused, "denials": ended.denials, "hosts": hosts,
             "repositories": ended.repositories.iter().map(|one| &one.path).collect::<Vec<_>>(),
             "repositories_count": ended.repositories.len(), "executing": executing,
             "holding": holding,
