@@ -319,8 +319,9 @@ const OWN: &[(&str, &str, &[&str], &[&str])] = &[
             "trustedFolders.json",
             "system.md",
             "tmp/bin/rg",
+            "history/p/git/config",
         ],
-        &["tmp/p/chats/c.json", "oauth_creds.json"],
+        &["tmp/p/chats/c.json", "history/p/x", "oauth_creds.json"],
     ),
     (
         "codex",
