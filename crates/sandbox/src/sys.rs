@@ -30,19 +30,6 @@ fn owned(result: c_long) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-#[repr(C)]
-#[derive(Default)]
-struct CloneArgs {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-}
-
 /// Which side of a fork this is.
 pub(crate) enum Side {
     /// The new process.
@@ -56,29 +43,33 @@ pub(crate) enum Side {
     },
 }
 
+/// As `fork`, with flags of `clone`. Not `clone3`: containers often deny that, for its flags lie in memory.
+///
+/// # Safety
+/// As for [`fork_into`]; `process` lives until the call returns.
+unsafe fn clone(flags: c_int, process: *mut c_int) -> Result<c_int> {
+    let none = std::ptr::null::<c_void>();
+    // SAFETY: without a stack and without shared memory this is a fork; the kernel writes to `process` alone, the third
+    // argument everywhere, and that only with CLONE_PIDFD.
+    let result =
+        unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags), none, process, none, none) };
+    number(check(result)?)
+}
+
 /// As `fork`, into new namespaces.
 ///
 /// # Safety
 /// Where this process has more than one thread, the child must call nothing that is not async-signal-safe
 /// and must not allocate.
 pub(crate) unsafe fn fork_into(namespaces: c_int) -> Result<Side> {
-    let mut pidfd: c_int = -1;
-    let args = CloneArgs {
-        flags: u64::from((namespaces | libc::CLONE_PIDFD) as u32),
-        pidfd: std::ptr::from_mut(&mut pidfd) as u64,
-        exit_signal: libc::SIGCHLD as u64,
-        ..CloneArgs::default()
-    };
-    // SAFETY: the structure lives until the call returns; without a stack and without shared memory this
-    // is a fork; the caller keeps to what a child may do.
-    let result = unsafe {
-        libc::syscall(libc::SYS_clone3, std::ptr::from_ref(&args), size_of::<CloneArgs>())
-    };
-    match number(check(result)?)? {
+    let mut process: c_int = -1;
+    let flags = namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
+    // SAFETY: the number lives until the call returns; the caller keeps to what a child may do.
+    match unsafe { clone(flags, &raw mut process) }? {
         0 => Ok(Side::Child),
         pid => {
             // SAFETY: CLONE_PIDFD has just put it there.
-            let process = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            let process = unsafe { OwnedFd::from_raw_fd(process) };
             Ok(Side::Parent { pid, process })
         }
     }
@@ -96,15 +87,9 @@ pub(crate) unsafe fn fork_whole_into(namespaces: c_int) -> Result<Side> {
     match number(check(between.into())?)? {
         0 => {
             drop(read);
-            let args = CloneArgs {
-                flags: u64::from((namespaces | libc::CLONE_PARENT) as u32),
-                ..CloneArgs::default()
-            };
+            let flags = namespaces | libc::CLONE_PARENT;
             // SAFETY: as in `fork_into`; the new process is a sibling of this one.
-            let result = unsafe {
-                libc::syscall(libc::SYS_clone3, std::ptr::from_ref(&args), size_of::<CloneArgs>())
-            };
-            let told = match check(result).and_then(number) {
+            let told = match unsafe { clone(flags, std::ptr::null_mut()) } {
                 Ok(0) => return Ok(Side::Child),
                 Ok(pid) => pid,
                 Err(errno) => -errno.raw_os_error(),

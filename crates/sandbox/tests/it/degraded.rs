@@ -5,13 +5,17 @@ use std::process::{Command, Stdio};
 
 use crate::lab::{Lab, NOBODY, is_root, skipped, users};
 
-/// Executes a program for which calls are errors: pairs of numbers, of a call and of an error.
+/// Executes a program for which calls are errors: pairs of numbers, of a call and of an error. With a third, only where the
+/// call's first argument has one of its bits.
 const DENY: &str = "
 import ctypes, os, struct, sys
 filter = [(0x20, 0, 0, 0)]
 for one in sys.argv[1].split(','):
-    call, error = map(int, one.split(':'))
-    filter += [(0x15, 0, 1, call), (0x06, 0, 0, 0x50000 | error)]
+    call, error, *bits = map(int, one.split(':'))
+    if bits:
+        filter += [(0x15, 0, 4, call), (0x20, 0, 0, 16), (0x45, 0, 1, bits[0]), (0x06, 0, 0, 0x50000 | error), (0x20, 0, 0, 0)]
+    else:
+        filter += [(0x15, 0, 1, call), (0x06, 0, 0, 0x50000 | error)]
 filter += [(0x06, 0, 0, 0x7FFF0000)]
 text = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *one) for one in filter))
 class Program(ctypes.Structure):
@@ -25,11 +29,33 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 /// Runs the stage where a call is an error, as in containers.
 fn where_denied(lab: &Lab, call: i64, error: i32, script: &str, degraded: &str) -> (i32, String) {
+    where_all_denied(lab, &format!("{call}:{error}"), script, degraded)
+}
+
+/// Runs the stage under the filter that Docker and Podman put on containers, as far as namespaces go.
+pub(crate) fn as_in_a_container(lab: &Lab, script: &str, degraded: &str) -> (i32, String) {
+    let namespaces = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP;
+    let denied = [
+        format!("{}:{}", libc::SYS_clone3, libc::ENOSYS),
+        format!("{}:{}", libc::SYS_unshare, libc::EPERM),
+        format!("{}:{}", libc::SYS_setns, libc::EPERM),
+        format!("{}:{}:{namespaces}", libc::SYS_clone, libc::EPERM),
+    ];
+    where_all_denied(lab, &denied.join(","), script, degraded)
+}
+
+fn where_all_denied(lab: &Lab, denied: &str, script: &str, degraded: &str) -> (i32, String) {
     let out = lab.at("ws/out");
     let _ = std::fs::remove_file(&out);
     let inner = lab.command(&format!("exec > {} 2>&1\n{script}", out.display()));
     let mut outer = Command::new("python3");
-    outer.args(["-c", DENY]).arg(format!("{call}:{error}"));
+    outer.args(["-c", DENY]).arg(denied);
     outer.arg(inner.get_program()).args(inner.get_args());
     outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     outer.env("WARDKEEP_TEST_TELL", "1");
@@ -47,7 +73,7 @@ fn where_denied(lab: &Lab, call: i64, error: i32, script: &str, degraded: &str) 
     (done.status.code().unwrap_or(-1), text + &told)
 }
 
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     std::path::Path::new("/usr/bin/python3").exists()
 }
 
@@ -99,12 +125,33 @@ fn where_nothing_can_be_unshared_files_are_made_all_the_same() {
     }
 }
 
+/// Nor is there `clone3` in a container: a filter cannot see what it would make.
+#[test]
+fn in_a_container_landlock_and_the_filter_hold_alone() {
+    if !has_python() {
+        return skipped("needs python3 to deny system calls");
+    }
+    for uid in users() {
+        let lab = Lab::new(uid);
+        let (code, told) = as_in_a_container(&lab, "touch started", "");
+        assert!(code == 125 && told.contains("`namespaces` is not available"), "{told}");
+        assert!(told.contains("--allow-degraded namespaces"), "{told}");
+        assert!(!lab.at("ws/started").exists(), "as user {uid}");
+        let script = "echo hi; cat $OUT/victim.txt; echo EVIL > .envrc || echo kept";
+        let (code, told) = as_in_a_container(&lab, script, "namespaces");
+        assert_eq!(code, 0, "as user {uid}: {told}");
+        assert!(told.starts_with("hi\n") && told.contains("kept\n"), "as user {uid}: {told}");
+        assert!(!told.contains("CANARY"), "as user {uid}: {told}");
+        assert!(told.contains("denied: layers landlock,seccomp,names\n"), "{told}");
+    }
+}
+
 /// Runs the stage in a user namespace in which no other can be made.
-fn without_namespaces(lab: &Lab, script: &str, degraded: Option<&str>) -> (i32, String) {
+pub(crate) fn without_namespaces(lab: &Lab, script: &str, degraded: Option<&str>) -> (i32, String) {
     without_namespaces_and(lab, script, degraded, &[])
 }
 
-fn without_namespaces_and(
+pub(crate) fn without_namespaces_and(
     lab: &Lab,
     script: &str,
     degraded: Option<&str>,
