@@ -1,6 +1,7 @@
 //! The seccomp filter: which calls a confined program may not make, by number and by argument.
 
 mod assemble;
+mod shared;
 
 pub(crate) use assemble::{Assembler, Compare, Label};
 
@@ -9,8 +10,8 @@ use crate::sys::Instruction;
 /// What the filter must make up for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Surroundings {
-    /// There are no namespaces: no socket may reach beyond this machine, or another program by its path, and
-    /// no limit or owner of a descriptor another process.
+    /// There are no namespaces: no socket may reach beyond this machine, or another program by its path, no
+    /// limit or owner of a descriptor another process, and nothing the memory that programs share.
     pub(crate) shares_network: bool,
     /// Code from nowhere in the file system may not be executed.
     pub(crate) no_memory_files: bool,
@@ -200,11 +201,6 @@ const BCACHEFS: u32 = 0xBC00;
 /// F_SETDELEG.
 const FILE_REQUESTS: &[u32] = &[1024, 1026, 1040];
 
-/// Without namespaces there are other processes of the user. These reach them past every call that sends a signal: F_SETOWN,
-/// F_SETSIG, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP.
-const OWNERS: &[u32] = &[8, 10, 15];
-const OWNER_REQUESTS: &[u32] = &[0x8901, 0x8902];
-
 /// The filter as the kernel takes it.
 pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     let mut to = Assembler::new();
@@ -230,13 +226,10 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
         to.deny(libc::SYS_openat2, ENOSYS);
     }
     to.deny_equal(libc::SYS_ioctl, 1, TERMINAL_REQUESTS, EPERM);
-    name_requests(&mut to);
+    deny_requests(&mut to, NAME_REQUESTS, Some(BCACHEFS));
     to.deny_equal(libc::SYS_fcntl, 1, FILE_REQUESTS, EPERM);
     if surroundings.shares_network {
-        to.deny_equal(libc::SYS_fcntl, 1, OWNERS, EPERM);
-        to.deny_equal(libc::SYS_ioctl, 1, OWNER_REQUESTS, EPERM);
-        // A limit that is reached at once ends a process.
-        to.deny_other(libc::SYS_prlimit64, 0, &[0], EPERM);
+        shared::deny(&mut to);
     }
     to.deny_other(libc::SYS_personality, 0, &[0, u32::MAX], EPERM);
     // A listener of one's own, beside the one that watches.
@@ -275,16 +268,19 @@ fn others(to: &mut Assembler) {
     }
 }
 
-fn name_requests(to: &mut Assembler) {
+/// Requests by their kind and number, and all of a kind.
+fn deny_requests(to: &mut Assembler, requests: &[u32], kind: Option<u32>) {
     let (end, deny) = (to.label(), to.label());
     to.unless_call(libc::SYS_ioctl, end);
     to.load_argument(1);
     to.mask(0xFFFF);
-    for request in NAME_REQUESTS {
+    for request in requests {
         to.if_equal(*request, deny);
     }
-    to.mask(0xFF00);
-    to.if_equal(BCACHEFS, deny);
+    if let Some(kind) = kind {
+        to.mask(0xFF00);
+        to.if_equal(kind, deny);
+    }
     to.load_number();
     to.go(end);
     to.place(deny);

@@ -188,11 +188,27 @@ fn without_a_network_namespace_the_filter_makes_up_for_it() {
     assert_eq!(socket(16, 3, 0), ALLOWED);
     for (call, arguments, expected) in [
         (libc::SYS_prlimit64, [0, 7, 0, 0, 0, 0], ALLOWED),
-        (libc::SYS_prlimit64, [4711, 0, 0, 0, 0, 0], denied),
+        // Limits of others are read and not set.
+        (libc::SYS_prlimit64, [0, 7, 0x7FFF_0000, 0, 0, 0], ALLOWED),
+        (libc::SYS_prlimit64, [4711, 0, 0, 0x7FFF_0000, 0, 0], ALLOWED),
+        (libc::SYS_prlimit64, [4711, 0, 0x7FFF_0000, 0, 0, 0], denied),
+        (libc::SYS_prlimit64, [4711, 0, 1 << 32, 0, 0, 0], denied),
+        (libc::SYS_prlimit64, [1 << 32 | 4711, 0, 1, 0, 0, 0], denied),
         (libc::SYS_fcntl, [3, 8, 4711, 0, 0, 0], denied),
         (libc::SYS_fcntl, [3, 15, 0, 0, 0, 0], denied),
         (libc::SYS_fcntl, [3, 2, 1, 0, 0, 0], ALLOWED),
         (libc::SYS_ioctl, [3, 0x8901, 0, 0, 0, 0], denied),
+        // What cannot be written to any more, whatever is said of its size.
+        (libc::SYS_ioctl, [3, 0x4080_6685, 0, 0, 0, 0], denied),
+        (libc::SYS_ioctl, [3, 0x6685, 0, 0, 0, 0], denied),
+        (libc::SYS_ioctl, [3, 0x6686, 0, 0, 0, 0], ALLOWED),
+        (libc::SYS_shmget, [0, 4096, 0o600, 0, 0, 0], denied),
+        (libc::SYS_semop, [0, 0, 0, 0, 0, 0], denied),
+        (libc::SYS_mq_open, [0, 0, 0, 0, 0, 0], denied),
+        (libc::SYS_process_mrelease, [3, 0, 0, 0, 0, 0], denied),
+        (libc::SYS_fsetxattr, [3, 0, 0, 0, 0, 0], errno(libc::EOPNOTSUPP)),
+        (466, [3, 0, 0, 0, 0, 0], errno(libc::EOPNOTSUPP)),
+        (libc::SYS_getxattr, [0, 0, 0, 0, 0, 0], ALLOWED),
     ] {
         assert_eq!(said(&filter, ARCHITECTURE, call, arguments), expected, "{call} {arguments:?}");
     }
