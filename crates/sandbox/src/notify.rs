@@ -26,6 +26,7 @@ mod act;
 mod bare;
 mod born;
 mod caller;
+mod changes;
 mod check;
 mod filter;
 pub(crate) mod git;

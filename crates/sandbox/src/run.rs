@@ -195,7 +195,14 @@ impl Prepared {
             watch: watched.then(|| {
                 // What is there already is held by mounts, and others cannot be named to be signalled.
                 let (looking, reading) = (spec.learn, reads);
-                let told = Told { removing: false, denied: true, looking, reading, signals: false };
+                let told = Told {
+                    removing: false,
+                    denied: true,
+                    looking,
+                    reading,
+                    signals: false,
+                    shared: false,
+                };
                 (notify::Filter::of(told), view.watched())
             }),
             linked: Vec::new(),
@@ -401,7 +408,8 @@ impl Rest {
         let looking = self.spec.learn;
         // Nor does an older Landlock keep signals from others.
         let signals = set.landlock.is_none_or(|abi| abi < SIGNALS_KEPT);
-        let told = Told { removing: true, denied: true, looking, reading: false, signals };
+        let told =
+            Told { removing: true, denied: true, looking, reading: false, signals, shared: true };
         set.reads = None;
         let names = self.view.watched().free(scratch.path());
         set.watch = Some((notify::Filter::of(told), names));

@@ -1,6 +1,7 @@
 //! The first process inside: starts the program, reaps, passes signals in and the end out.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -25,6 +26,7 @@ use super::opened::Opened;
 use super::{FAILED, Set, program, tell};
 use crate::denial::{Denial, DenialKind};
 use crate::error::{Failure, Step};
+use crate::landlock::Access;
 use crate::notify::{self, Answer, Names, OF_READS, Pulse, Refusal, Supervisor};
 use crate::sys::{self, Side};
 use crate::view::Shows;
@@ -117,7 +119,7 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
             let supervisor = supervisor.that_learns(set.learns).that_holds(&set.linked);
             // INVARIANT: the only other thread of this process (`is_watched`) uses no path and makes no file.
             let supervisor = supervisor.that_is_alone();
-            let supervisor = supervisor.that_locks(set.lock.take());
+            let supervisor = supervisor.that_locks(set.lock.take()).that_changes(written(set));
             let supervisor = if set.asks { with_questions(supervisor, &life) } else { supervisor };
             let supervisor = match reads {
                 Some(shows) => with_reads(supervisor, shows, &life),
@@ -140,6 +142,13 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
         end_all(program, set.landlock);
     }
     code
+}
+
+/// Where the program may write, where nothing but Landlock says so.
+fn written(set: &Set) -> Vec<PathBuf> {
+    let writes = |access: Access| matches!(access, Access::All | Access::ReadWrite);
+    let all = set.rules.iter().filter(|(_, access)| writes(*access));
+    all.map(|(path, _)| OsStr::from_bytes(path.to_bytes()).into()).collect()
 }
 
 /// Waits for leave to start the program; there is none where the other side has gone.

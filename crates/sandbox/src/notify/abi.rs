@@ -283,6 +283,15 @@ pub(super) fn name(number: c_long) -> &'static str {
         libc::SYS_unlinkat => "remove",
         libc::SYS_truncate => "truncate",
         libc::SYS_umask => "umask",
+        libc::SYS_fchmod | libc::SYS_fchmodat | libc::SYS_fchmodat2 => "chmod",
+        libc::SYS_fchown | libc::SYS_fchownat => "chown",
+        libc::SYS_utimensat => "utime",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod => "chmod",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chown | libc::SYS_lchown => "chown",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utime | libc::SYS_utimes | libc::SYS_futimesat => "utime",
         #[cfg(target_arch = "x86_64")]
         libc::SYS_unlink | libc::SYS_rmdir => "remove",
         #[cfg(target_arch = "x86_64")]

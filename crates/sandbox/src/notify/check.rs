@@ -190,12 +190,23 @@ impl Supervisor {
     /// Whether what is there may get another name, or one more, or go.
     pub(super) fn check_source(&mut self, place: &Place, kind: FileType) -> Result<(), Stop> {
         let path = place.full();
+        let leads = kind == FileType::Directory && self.names.holds_below(&path);
+        if leads && !self.names.is_free(&path) {
+            let rule = "a protected name is a link to it".to_owned();
+            return Err(Stop::Refused(path_buf(&path), rule));
+        }
+        self.check_kept(place, kind)
+    }
+
+    /// Whether what is there may be another, while what is in it stays where it is.
+    pub(super) fn check_kept(&mut self, place: &Place, kind: FileType) -> Result<(), Stop> {
+        let path = place.full();
         if self.names.is_free(&path) {
             return Ok(());
         }
         let refuse = |rule: String| Err(Stop::Refused(path_buf(&path), rule));
         let is_folder = kind == FileType::Directory;
-        if self.names.is_held(&path) || (is_folder && self.names.holds_below(&path)) {
+        if self.names.is_held(&path) {
             return refuse("a protected name is a link to it".into());
         }
         let counted = self.names.counted(&path);

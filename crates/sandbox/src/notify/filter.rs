@@ -72,6 +72,36 @@ const SIGNALS: &[libc::c_long] = &[
     libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_pidfd_send_signal,
 ];
+/// Calls that change of a file what is not in it.
+const CHANGES: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+];
+/// Calls that say when processes get what they wait for.
+const TURNS: &[libc::c_long] = &[
+    libc::SYS_setpriority,
+    libc::SYS_ioprio_set,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
 /// Opens, each with the argument that holds its flags.
 const OPENS: &[(libc::c_long, u32)] = &[
     (libc::SYS_openat, 2),
@@ -129,6 +159,9 @@ pub(crate) struct Told {
     pub(crate) reading: bool,
     /// Signals: nothing else keeps them from other processes of the user.
     pub(crate) signals: bool,
+    /// Modes, owners and times of files, and turns of processes: without namespaces nothing else keeps them from what is
+    /// outside.
+    pub(crate) shared: bool,
 }
 
 /// A filter, ready to be installed. Installing allocates nothing, so that it may follow a fork.
@@ -169,7 +202,8 @@ impl Filter {
         };
         let denied: Vec<_> = if told.denied { deny::denied().collect() } else { Vec::new() };
         let signals = if told.signals { SIGNALS } else { &[] };
-        let all = TOLD.iter().chain(removing).chain(signals);
+        let (changes, turns) = if told.shared { (CHANGES, TURNS) } else { (&[][..], &[][..]) };
+        let all = TOLD.iter().chain(removing).chain(signals).chain(changes).chain(turns);
         for number in all.chain(&looking).chain(&denied) {
             program.extend([if_equal(call(*number), 0, 1), give(libc::SECCOMP_RET_USER_NOTIF)]);
         }

@@ -19,7 +19,7 @@ use super::place::{Place, is_proc, path_buf};
 use super::supervisor::{Done, Stop, Supervisor, Waiting};
 
 /// What speaks against writing to a file by another of its names.
-const LINKED: &str = "it is a further name of a protected file";
+pub(super) const LINKED: &str = "it is a further name of a protected file";
 /// Links that are followed, as the kernel does, and rounds that a race may cost.
 const LINKS: usize = 40;
 /// Flags that the kernel takes; the others mean nothing to it.

@@ -1,4 +1,5 @@
-//! Signals, where no namespace keeps them from other processes of the user, and Landlock is too old to.
+//! What one process does to another, where no namespace keeps it from others of the user: signals, which a newer Landlock
+//! keeps from them as well, and turns.
 
 use std::os::fd::AsFd as _;
 
@@ -53,8 +54,8 @@ impl Supervisor {
         Ok(Done::Value(0))
     }
 
-    /// Lets a signal to a thread of the caller's own process through.
-    pub(super) fn signal_thread(&self, caller: &Caller<'_>, thread: u32) -> Result<Done, Stop> {
+    /// Lets a call about a thread of the caller's own process through.
+    pub(super) fn own_thread(&self, caller: &Caller<'_>, thread: u32) -> Result<Done, Stop> {
         let path = format!("{}/task/{thread}", caller.status()?.group);
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         match openat(&*self.proc, path, flags, Mode::empty()) {
@@ -67,6 +68,21 @@ impl Supervisor {
     pub(super) fn signal_itself(&self, caller: &Caller<'_>) -> Result<Done, Stop> {
         let is_own = caller.number(0) == caller.status()?.group;
         if is_own { Ok(Done::Continue) } else { Err(Errno::PERM.into()) }
+    }
+
+    /// Lets a caller say when its own threads have their turn, and nobody else.
+    pub(super) fn turn(
+        &self,
+        caller: &Caller<'_>,
+        thread: u32,
+        several: bool,
+    ) -> Result<Done, Stop> {
+        match thread {
+            _ if several => Err(Errno::PERM.into()),
+            // Itself.
+            0 => Ok(Done::Continue),
+            thread => self.own_thread(caller, thread),
+        }
     }
 
     fn send(&self, process: u32, signal: u32) -> Result<(), Errno> {

@@ -42,6 +42,10 @@ const MOST_WAITING: usize = 256;
 /// Callers that may wait for the owner's word, and questions of one run.
 pub(super) const MOST_ASKING: usize = 64;
 const MOST_QUESTIONS: u32 = 200;
+/// `PRIO_PROCESS`
+const PRIORITY_OF_ONE: u32 = 0;
+/// `IOPRIO_WHO_PROCESS`
+const ORDER_OF_ONE: u32 = 1;
 /// How often it is looked whether someone does.
 const AGAIN: Duration = Duration::from_millis(5);
 /// How often it is looked whether those who wait for the owner's word are still there.
@@ -141,6 +145,8 @@ pub struct Supervisor {
     gits: HashMap<Born, OwnedFd>,
     /// Files that are held under one name and have others: device and inode.
     linked: HashSet<(u64, u64)>,
+    /// Where modes, owners and times of files may be changed.
+    pub(super) written: Vec<PathBuf>,
     repositories: BTreeMap<PathBuf, BTreeSet<String>>,
     /// Protected names that were let through for the repository they are in, by their real paths.
     grants: BTreeSet<PathBuf>,
@@ -209,6 +215,7 @@ impl Supervisor {
             made: HashSet::new(),
             gits: HashMap::new(),
             linked: HashSet::new(),
+            written: Vec::new(),
             repositories: BTreeMap::new(),
             grants: BTreeSet::new(),
             put: None,
@@ -583,9 +590,28 @@ impl Supervisor {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_rmdir => self.remove(a, HERE, 0, libc::AT_REMOVEDIR.cast_unsigned()),
             libc::SYS_truncate => self.truncate(a),
+            libc::SYS_fchmod
+            | libc::SYS_fchmodat
+            | libc::SYS_fchmodat2
+            | libc::SYS_fchown
+            | libc::SYS_fchownat
+            | libc::SYS_utimensat => self.change(a),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_chmod
+            | libc::SYS_chown
+            | libc::SYS_lchown
+            | libc::SYS_utime
+            | libc::SYS_utimes
+            | libc::SYS_futimesat => self.change(a),
+            libc::SYS_setpriority => self.turn(a, number(1), number(0) != PRIORITY_OF_ONE),
+            libc::SYS_ioprio_set => self.turn(a, number(1), number(0) != ORDER_OF_ONE),
+            libc::SYS_sched_setaffinity
+            | libc::SYS_sched_setattr
+            | libc::SYS_sched_setparam
+            | libc::SYS_sched_setscheduler => self.turn(a, number(0), false),
             libc::SYS_kill => self.signal(a),
-            libc::SYS_tkill => self.signal_thread(a, number(0)),
-            libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => self.signal_thread(a, number(1)),
+            libc::SYS_tkill => self.own_thread(a, number(0)),
+            libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => self.own_thread(a, number(1)),
             libc::SYS_rt_sigqueueinfo => self.signal_itself(a),
             // Programs know kernels that have none.
             libc::SYS_pidfd_send_signal => Err(Errno::NOSYS.into()),

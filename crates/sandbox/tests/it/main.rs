@@ -33,6 +33,8 @@ mod repositories;
 #[cfg(test)]
 mod seccomp;
 #[cfg(test)]
+mod shared;
+#[cfg(test)]
 mod shown;
 #[cfg(test)]
 mod skill;
