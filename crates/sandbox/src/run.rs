@@ -398,7 +398,8 @@ impl Rest {
         applied.read_only.clear();
         let scratch = start::private_folder()?;
         set.plan = None;
-        set.proxy = None;
+        // They would listen where all of the machine could call.
+        (set.proxy, set.models) = (None, None);
         set.rules = self.view.rules_without_mounts()?;
         set.rules.push((text(scratch.path())?, crate::landlock::Access::All));
         let no_memory_files = self.spec.strict_memory;

@@ -144,10 +144,9 @@ pub(super) fn run(set: &mut Set, report: OwnedFd, life: OwnedFd) -> i32 {
     code
 }
 
-/// Where the program may write, where nothing but Landlock says so.
+/// Where the program may write, where nothing but Landlock says so. A socket of others is not among it.
 fn written(set: &Set) -> Vec<PathBuf> {
-    let writes = |access: Access| matches!(access, Access::All | Access::ReadWrite);
-    let all = set.rules.iter().filter(|(_, access)| writes(*access));
+    let all = set.rules.iter().filter(|(_, access)| *access == Access::All);
     all.map(|(path, _)| OsStr::from_bytes(path.to_bytes()).into()).collect()
 }
 

@@ -234,6 +234,27 @@ fn by_leave_landlock_and_the_filter_hold_alone() {
     assert!(!std::path::Path::new(own).exists(), "{own}");
 }
 
+/// The door to models would be one for all of the machine.
+#[test]
+fn without_namespaces_nobody_listens() {
+    if !is_root() {
+        return skipped("needs root to forbid user namespaces");
+    }
+    let lab = Lab::new(NOBODY);
+    let script = "touch started; until [ -e over ]; do sleep 0.05; done";
+    let variables = [("WARDKEEP_TEST_MODELS", "47831")];
+    let run = || without_namespaces_and(&lab, script, Some("namespaces"), &variables);
+    std::thread::scope(|scope| {
+        let run = scope.spawn(run);
+        let has_started = crate::lab::appears(&lab.at("ws/started"));
+        let found = std::net::TcpStream::connect(("127.0.0.1", 47831));
+        std::fs::write(lab.at("ws/over"), "").unwrap();
+        let (code, told) = run.join().unwrap();
+        assert!(has_started && code == 0, "{told}");
+        assert!(found.is_err(), "{told}");
+    });
+}
+
 #[test]
 fn without_namespaces_no_file_is_handed_in() {
     if !is_root() {

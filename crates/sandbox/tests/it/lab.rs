@@ -232,6 +232,7 @@ fn stage() {
         }
         Err(error) => Some(error),
     };
+    spec.models = variable("WARDKEEP_TEST_MODELS").map(|port| port.parse().unwrap());
     spec.learn = variable("WARDKEEP_TEST_LEARN").is_some();
     spec.lock = variable("WARDKEEP_TEST_LOCK").map(|path| Arc::new(fs::File::open(path).unwrap()));
     let patterns = variable("WARDKEEP_TEST_PROTECT");
