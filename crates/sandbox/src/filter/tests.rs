@@ -200,6 +200,7 @@ fn without_a_network_namespace_the_filter_makes_up_for_it() {
         (libc::SYS_ioctl, [3, 0x8901, 0, 0, 0, 0], denied),
         // What cannot be written to any more, whatever is said of its size.
         (libc::SYS_ioctl, [3, 0x4080_6685, 0, 0, 0, 0], denied),
+        (libc::SYS_ioctl, [3, 0xC040_6618, 0, 0, 0, 0], denied),
         (libc::SYS_ioctl, [3, 0x6685, 0, 0, 0, 0], denied),
         (libc::SYS_ioctl, [3, 0x6686, 0, 0, 0, 0], ALLOWED),
         (libc::SYS_shmget, [0, 4096, 0o600, 0, 0, 0], denied),
