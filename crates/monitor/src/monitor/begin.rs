@@ -14,8 +14,7 @@ use wardkeep_policy::verify::Start;
 use wardkeep_policy::workspace::Workspace;
 
 use super::content::{name_or, quoted};
-use super::{Alert, AskError, Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
-use crate::daemon::Root;
+use super::{Alert, Monitor, MonitorError, Outcome, Result, Surroundings, Who, held};
 use crate::index::Asked;
 use crate::notices::{self, Notice};
 use crate::policy::{About, Desk, Kept, watched_files};
@@ -233,6 +232,13 @@ impl Monitor {
         if let Some(workspace) = &held(&session).workspace {
             return Ok(workspace.clone());
         }
+        let workspace = self.workspace_above(directory);
+        held(&session).workspace = Some(workspace.clone());
+        Ok(workspace)
+    }
+
+    /// The nearest folder from one upwards that the owner has signed a policy in, else that one itself.
+    pub(super) fn workspace_above(&self, directory: &Path) -> PathBuf {
         let known = self.policy.key().ok().and_then(|key| {
             directory.ancestors().take(ABOVE).find(|folder| {
                 Workspace::open(folder)
@@ -241,32 +247,7 @@ impl Monitor {
                     .is_some()
             })
         });
-        let workspace = known.unwrap_or(directory).to_owned();
-        held(&session).workspace = Some(workspace.clone());
-        Ok(workspace)
-    }
-
-    /// The same for someone who sees other files: they have to see it, or a folder in it that they say
-    /// they are in.
-    pub(super) fn workspace_seen(
-        &self,
-        session: &str,
-        directory: &Path,
-        view: &Root,
-    ) -> std::result::Result<PathBuf, AskError> {
-        let known = held(&*self.session(session)?).workspace.clone();
-        let real = view.real(directory);
-        if known.is_none() && real.is_none() {
-            return Err(AskError::Unseen);
-        }
-        let workspace = match known {
-            Some(known) => known,
-            None => self.workspace_of(session, real.as_deref().unwrap_or(directory))?,
-        };
-        if real.is_some_and(|real| real.starts_with(&workspace)) {
-            return Ok(workspace);
-        }
-        view.real(&workspace).ok_or(AskError::Unseen)
+        known.unwrap_or(directory).to_owned()
     }
 
     /// Whether a session has begun; if so, whether it was to do nothing.

@@ -7,11 +7,15 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::content::name_or;
+use super::session::Session;
 use super::{AskError, Hook, Monitor, WhoBody, held};
 use crate::daemon::{Peer, Reach, Role, Root, Sight};
 
 /// Seconds without a question after which a session may be begun anew by someone who sees other files.
 const IDLE: u64 = 600;
+
+/// How often a session is looked at again that changes hands meanwhile.
+const AGAIN: usize = 8;
 
 /// What of the files whoever asks may be told of.
 #[derive(Debug)]
@@ -50,6 +54,26 @@ impl Bound {
             mounts => Self::Other(mounts.into()),
         }
     }
+}
+
+/// Where a session is, and whose it is.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    workspace: Option<PathBuf>,
+    bound: Option<Bound>,
+}
+
+impl Place {
+    fn of(session: &Session) -> Self {
+        Self { workspace: session.workspace.clone(), bound: session.bound.clone() }
+    }
+}
+
+/// The workspace of a session, and what someone who acts in it calls that.
+#[derive(Debug)]
+struct Seat {
+    workspace: PathBuf,
+    path: PathBuf,
 }
 
 const SAME: &str = "same";
@@ -140,13 +164,58 @@ impl Monitor {
         what: &Hook,
         seen: &Seen,
     ) -> Result<PathBuf, AskError> {
-        let workspace = match seen.view()? {
-            Some(view) => self.workspace_seen(session, directory, view)?,
-            None => self.workspace_of(session, directory)?,
-        };
+        self.may_be_named(session, seen)?;
         let begins = matches!(what, Hook::SessionStart { .. });
-        self.act_in(session, begins.then_some(&workspace), seen)?;
-        Ok(workspace)
+        let session = self.session(session)?;
+        for _ in 0..AGAIN {
+            let known = Place::of(&held(&session));
+            // Looked up while nobody is held up; nothing is kept of it for someone who may not act here.
+            let place = self.place_seen(known.workspace.as_deref(), directory, seen)?;
+            let fresh = match &known.bound {
+                Some(bound) if *bound != seen.bound() => {
+                    self.place_seen(None, directory, seen).ok()
+                }
+                _ => None,
+            };
+            let mut session = held(&session);
+            if Place::of(&session) != known {
+                continue;
+            }
+            // A name that someone took elsewhere is not theirs any more when it is used here, begun or not.
+            let elsewhere = fresh.as_ref().is_some_and(|fresh| fresh.workspace != place.workspace);
+            let begins = begins || elsewhere && seen.other().is_none();
+            let was_of_others = self.act(&mut session, begins.then_some(&place.path), seen)?;
+            let place = fresh.filter(|_| was_of_others).unwrap_or(place);
+            session.workspace.get_or_insert(place.workspace);
+            return Ok(place.path);
+        }
+        Err(AskError::Foreign)
+    }
+
+    /// Where someone works who says that they are in a folder: in the workspace that is known, else in that
+    /// of the folder. Who sees other files has to see it, or the folder in it.
+    fn place_seen(
+        &self,
+        known: Option<&Path>,
+        directory: &Path,
+        seen: &Seen,
+    ) -> Result<Seat, AskError> {
+        let stays = |workspace: PathBuf| Seat { path: workspace.clone(), workspace };
+        let Some(view) = seen.view()? else {
+            let known = known.map(Path::to_owned);
+            return Ok(stays(known.unwrap_or_else(|| self.workspace_above(directory))));
+        };
+        let real = view.real(directory);
+        let workspace = match (known, &real) {
+            (Some(known), _) => known.to_owned(),
+            (None, Some(real)) => self.workspace_above(real),
+            (None, None) => return Err(AskError::Unseen),
+        };
+        if real.is_some_and(|real| real.starts_with(&workspace)) {
+            return Ok(stays(workspace));
+        }
+        let path = view.real(&workspace).ok_or(AskError::Unseen)?;
+        Ok(Seat { path, workspace })
     }
 
     /// Looks whether someone may act in a session, which is theirs from now on if it was nobody's.
@@ -160,11 +229,25 @@ impl Monitor {
         begins: Option<&PathBuf>,
         seen: &Seen,
     ) -> Result<(), AskError> {
+        self.may_be_named(session, seen)?;
+        let session = self.session(session)?;
+        self.act(&mut held(&session), begins, seen).map(drop)
+    }
+
+    fn may_be_named(&self, session: &str, seen: &Seen) -> Result<(), AskError> {
         if seen.other().is_some() && is_shared(session) {
             return Err(AskError::Foreign);
         }
-        let session = self.session(session)?;
-        let mut session = held(&session);
+        Ok(())
+    }
+
+    /// As [`Monitor::act_in`]; gives whether it was taken over from others.
+    fn act(
+        &self,
+        session: &mut Session,
+        begins: Option<&PathBuf>,
+        seen: &Seen,
+    ) -> Result<bool, AskError> {
         let left = session.ended || self.store.now().unix().abs_diff(session.used) >= IDLE;
         let own = seen.bound();
         let becomes_theirs = match &session.bound {
@@ -180,10 +263,14 @@ impl Monitor {
             },
         };
         session.ended &= begins.is_none();
+        let was_of_others = becomes_theirs && session.bound.is_some();
+        if was_of_others {
+            session.changes_hands();
+        }
         if becomes_theirs {
             session.bound = Some(own);
         }
-        Ok(())
+        Ok(was_of_others)
     }
 
     /// Who says that an event could not be read, where that is told by someone who sees other files and may

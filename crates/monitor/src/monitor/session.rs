@@ -222,6 +222,16 @@ impl Sessions {
 }
 
 impl Session {
+    /// It becomes another's: where it is and how it began was said by those that it belonged to. What it has
+    /// seen stays, so that nobody is rid of it in that way.
+    pub(super) fn changes_hands(&mut self) {
+        self.workspace = None;
+        self.policy = None;
+        self.begun = None;
+        self.blocked = 0;
+        self.unprotected.clear();
+    }
+
     /// Something entered the model's context.
     pub(super) fn entered(&mut self, record: RecordId, taint: Taint, sketch: Option<Sketch>) {
         self.ambient |= taint;
@@ -438,15 +448,18 @@ impl Session {
         if let Some(workspace) = record.meta_str("workspace").filter(|path| !path.is_empty()) {
             self.works_in(Path::new(workspace));
         }
+        if let Some(bound) = text("sight").map(Bound::from_record) {
+            if self.bound.as_ref().is_some_and(|before| *before != bound) {
+                self.changes_hands();
+            }
+            self.bound = Some(bound);
+        }
         if self.workspace.is_none() {
             let place = record.meta_str("workspace").filter(|place| !place.is_empty());
             self.workspace = place.map(PathBuf::from);
         }
         if let Some(time) = record.timestamp().and_then(|text| text.parse::<Timestamp>().ok()) {
             self.used = time.unix();
-        }
-        if let Some(sight) = text("sight") {
-            self.bound = Some(Bound::from_record(sight));
         }
         self.ended = match text("kind") {
             Some("session-end") => true,
