@@ -9,6 +9,7 @@ mod lists;
 mod pattern;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use self::lists::{
@@ -480,6 +481,13 @@ impl Names {
         }
         found.extend(self.patterns.iter().filter_map(|one| one.continued(parts)));
         found
+    }
+
+    /// Names of folders that guarded names may go on in: with any other name [`Self::continued`] finds nothing, which is
+    /// quicker to know where many folders are looked at. `None` where patterns may go on anywhere.
+    pub(crate) fn folders(&self) -> Option<HashSet<Vec<u8>>> {
+        let all = self.table.all.iter().flat_map(|listed| listed.parts().skip(1));
+        self.patterns.is_empty().then(|| all.map(<[u8]>::to_ascii_lowercase).collect())
     }
 
     /// As [`Self::of`], for a whole path: also what lies below a name that is guarded.

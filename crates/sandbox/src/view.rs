@@ -4,6 +4,7 @@
 mod explain;
 mod gits;
 mod held;
+mod home;
 mod lists;
 mod paths;
 mod plan;
@@ -31,7 +32,8 @@ use self::settings::Stamp;
 pub use explain::{Explained, explain, holds_secrets};
 pub(crate) use plan::{EMPTY_FILES, Guarded, Held, MARK, Plan, Source};
 pub use settings::{NewSettings, SettingsFolder};
-pub(crate) use shows::{Shows, is_credential, secrets_of, sounds_secret};
+pub use shows::sounds_secret;
+pub(crate) use shows::{Shows, is_credential, secrets_of};
 
 /// Where the confined program finds what wardkeep puts there.
 pub(crate) const OWN_FOLDER: &str = "/run/wardkeep";

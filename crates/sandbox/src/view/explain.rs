@@ -9,6 +9,7 @@ use super::{Shown, View, lists};
 use crate::cases;
 use crate::error::SandboxError;
 use crate::names::{Guard, Names};
+use crate::quote::quoted;
 use crate::spec::Spec;
 
 /// What a confined program could do with a path.
@@ -38,7 +39,7 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
     let told = |read: bool, write: bool, why: &str, allow: Option<String>| {
         Ok(Explained { path: real.clone(), read, write, why: why.to_owned(), allow })
     };
-    let shown = real.display();
+    let shown = quoted(&real.to_string_lossy());
     if spec.sockets.contains(&real) {
         return told(true, true, "the socket of the monitor is passed in", None);
     }
@@ -84,11 +85,18 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
         Shown::Socket => told(true, true, "this socket is passed in", None),
         Shown::Write => {
             let inside = real.strip_prefix(above).unwrap_or(&real);
-            let guard = view.names.of_path(inside.as_os_str().as_encoded_bytes());
+            let guard = guard_of(&view.names, above, inside);
+            let led = || real.ancestors().find_map(|above| view.led_to.get(above));
             match guard.filter(|_| !is_harmless(&view.names, &real, inside)) {
-                None if view.led_to.contains_key(&real) => {
-                    let why = "a protected name leads to it: it can be read, never changed";
+                None if led() == Some(&Guard::ReadOnly) => {
+                    let why = "a protected name leads to it, from the workspace or the home: it can be read, \
+                               never changed";
                     told(true, false, why, None)
+                }
+                None if led().is_some() => {
+                    let why =
+                        "a name that says that it holds secrets leads to it: it is shown empty";
+                    told(false, false, why, Some(format!("--read {shown}")))
                 }
                 Some(Guard::ReadOnly) => {
                     let why = "its name steers agents, shells, editors, git or builds: it can be read, \
@@ -106,6 +114,16 @@ pub fn explain(spec: &Spec, path: &Path) -> Result<Explained, SandboxError> {
             }
         }
     }
+}
+
+/// What guards a path in a folder that may be written: names and patterns count from the folder's own name on.
+fn guard_of(names: &Names, folder: &Path, inside: &Path) -> Option<Guard> {
+    let base = Path::new(folder.file_name().unwrap_or_default());
+    let all = inside.ancestors().filter_map(|path| {
+        let parent = base.join(path.parent()?);
+        names.of(parent.as_os_str().as_encoded_bytes(), path.file_name()?.as_encoded_bytes())
+    });
+    all.max_by_key(|guard| *guard == Guard::Masked)
 }
 
 /// Whether the last part of a path, and no other, is like a guarded name, and nobody looks for it as it is written.
@@ -161,6 +179,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_to_be_pasted_is_quoted() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let (work, evil) = (folder.path().join("work"), folder.path().join("a; touch pwned;#"));
+        std::fs::create_dir_all(&work).unwrap();
+        std::fs::create_dir_all(&evil).unwrap();
+        let mut spec = Spec::new(work, vec!["true".into()]);
+        spec.home = Some(folder.path().to_owned());
+        for path in [evil.clone(), evil.join("n")] {
+            let allow = explain(&spec, &path).unwrap().allow.unwrap();
+            assert_eq!(allow, format!("--read '{}'", path.display()));
+        }
+    }
+
     fn said(of: &Explained) -> (bool, bool, bool) {
         (of.read, of.write, of.allow.is_some())
     }
@@ -177,6 +209,11 @@ mod tests {
         std::os::unix::fs::symlink(home.join(".ssh"), work.join("keys")).unwrap();
         let mut spec = Spec::new(work.clone(), vec!["true".into()]);
         spec.home = Some(home.clone());
+        spec.protect = vec!["/plan.md".parse().unwrap()];
+        std::os::unix::fs::symlink(work.join("rc"), home.join(".bashrc")).unwrap();
+        std::fs::create_dir(home.join(".claude")).unwrap();
+        let settings = work.join("agent/settings.json");
+        std::os::unix::fs::symlink(settings, home.join(".claude/settings.json")).unwrap();
         spec.hidden = vec![state.clone()];
         spec.bared = vec![state.join("plugins"), state.join("keys")];
         std::os::unix::fs::symlink(&state, state.join("keys")).unwrap();
@@ -188,6 +225,11 @@ mod tests {
             (work.join("deep/IDENTITY.md"), (true, false, false)),
             (work.join("identity.md"), (true, false, false)),
             (work.join(".env"), (false, false, true)),
+            (work.join("plan.md"), (true, false, false)),
+            (work.join("deep/plan.md"), (true, true, false)),
+            (work.join("rc"), (true, false, false)),
+            (work.join("agent/settings.json"), (true, false, false)),
+            (work.join("agent/notes"), (true, true, false)),
             (work.join("keys/id"), (false, false, true)),
             (home.join("letters.txt"), (false, false, true)),
             (state.join("journal"), (false, false, false)),

@@ -9,9 +9,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::paths::parts;
-use super::{Shown, View, gits};
+use super::{Shown, View, gits, home};
 use crate::error::SandboxError;
-use crate::names::Guard;
+use crate::names::{Guard, Names};
 use crate::spec::Spec;
 use crate::walk::{MAX_FOUND, Walked, walk_again};
 
@@ -31,6 +31,10 @@ impl View {
             })?;
             self.follow_links(&path, &walked, spec.home.as_deref())?;
             self.guarded.push((path, walked));
+        }
+        if let Some(home) = &spec.home {
+            let links = self.links_of_home(home, &spec.names);
+            self.hold(links)?;
         }
         // What was named may be a folder of programs that listen there.
         let named = spec.read.iter().chain(&spec.read_if_there);
@@ -73,6 +77,31 @@ impl View {
         let files = files.chain(walked.links.iter().map(|link| &link.path));
         let led = gits::leads(root, files.map(|path| joined(root, path.to_bytes())), home)?;
         left.extend(led.into_iter().map(|path| (path, Guard::ReadOnly)));
+        self.hold(left)
+    }
+
+    /// Start-up files and settings of the owner's that lie, by links, where the program may write.
+    fn links_of_home(&self, home: &Path, names: &Names) -> Vec<(PathBuf, Guard)> {
+        let mut held = Vec::new();
+        for (path, guard) in home::links(home, names) {
+            let Some((links, end)) = trace(&path) else { continue };
+            if !self.is_written(&end) && !links.iter().any(|link| self.is_written(link)) {
+                continue;
+            }
+            // Who works in all of it has been told to: what is known by its name there is held.
+            match self.holds_written(&end) {
+                true => {
+                    let inside = home::within(home, &path, names).into_iter();
+                    held.extend(inside.map(|path| (path, guard)));
+                }
+                false => held.push((path, guard)),
+            }
+        }
+        held
+    }
+
+    /// Holds what paths lead to.
+    fn hold(&mut self, mut left: Vec<(PathBuf, Guard)>) -> Result<(), SandboxError> {
         while let Some((path, guard)) = left.pop() {
             if self.led_to.len() + self.pinned.len() > MAX_FOUND {
                 return Err(SandboxError::Path {
@@ -84,9 +113,7 @@ impl View {
             let links = links.into_iter().filter(|link| self.is_written(link));
             let links: Vec<_> = links.collect();
             self.pinned.extend(links);
-            if self.entries.iter().any(|(root, one)| {
-                one.shown == Shown::Write && one.folder && root.starts_with(&end)
-            }) {
+            if self.holds_written(&end) {
                 let what = format!(
                     "leads to `{}`, all of which would have to be guarded: remove the link",
                     end.display()
@@ -111,13 +138,20 @@ impl View {
         Ok(())
     }
 
+    /// Whether all of a folder that may be written lies at a path.
+    fn holds_written(&self, path: &Path) -> bool {
+        let mut written =
+            self.entries.iter().filter(|(_, one)| one.shown == Shown::Write && one.folder);
+        written.any(|(root, _)| root.starts_with(path))
+    }
+
     /// Whether a path lies in what may be written.
     fn is_written(&self, path: &Path) -> bool {
         self.covering(path).is_some_and(|(_, one)| one.shown == Shown::Write)
     }
 }
 
-fn joined(root: &Path, name: &[u8]) -> PathBuf {
+pub(super) fn joined(root: &Path, name: &[u8]) -> PathBuf {
     root.join(Path::new(OsStr::from_bytes(name)))
 }
 

@@ -54,7 +54,8 @@ pub(crate) fn secrets_of(home: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Whether a file's own name says that it may hold a secret.
-pub(crate) fn sounds_secret(path: &Path) -> bool {
+#[must_use]
+pub fn sounds_secret(path: &Path) -> bool {
     let name = path.file_name().map(|name| folded(name.as_bytes())).unwrap_or_default();
     let holds = |word: &&&str| name.windows(word.len()).any(|some| some == word.as_bytes());
     lists::SECRET_WORDS.iter().find(holds).is_some()

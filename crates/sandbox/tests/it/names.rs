@@ -2,6 +2,7 @@
 //! user and as root. Each attack is a script; one that ends with 0 has got through.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
@@ -595,4 +596,63 @@ open(\"plain\",\"w\").write(\"xy\"); os.truncate(\"plain\", 1); print(os.stat(\"
         assert_eq!(fs::read_to_string(lab.at("ws/AGENTS.md")).unwrap(), "be good\n");
         assert_eq!(fs::read_to_string(lab.at("ws/.git/config")).unwrap(), "[core]\n");
     }
+}
+
+#[test]
+fn start_up_files_of_the_home_that_lie_in_the_workspace_are_held() {
+    for uid in users() {
+        let lab = Lab::new(uid);
+        for folder in ["ws/claude", "ws/git", "ws/shell/conf.d", "home/.config", "home/.ssh"] {
+            fs::create_dir_all(lab.at(folder)).unwrap();
+        }
+        for file in ["bashrc", "claude/settings.json", "git/mine", "real", "shell/conf.d/a.fish"] {
+            fs::write(lab.at("ws").join(file), "good\n").unwrap();
+        }
+        symlink("real", lab.at("ws/hop")).unwrap();
+        for (link, target) in [
+            (".bashrc", "bashrc"),
+            (".claude/settings.json", "claude/settings.json"),
+            (".gitconfig", "git/mine"),
+            (".profile", "hop"),
+            (".zshrc", "unmade"),
+            (".config/fish", "shell"),
+            ("notes-of-mine", "free"),
+        ] {
+            symlink(lab.at("ws").join(target), lab.at("home").join(link)).unwrap();
+        }
+        lab.give();
+        let script = "cd $WS; for f in bashrc claude/settings.json git/mine real hop unmade shell/conf.d/a.fish \
+                shell/conf.d/b.fish shell/config.fish; do
+                (echo evil >> $f) 2>&1; rm -f $f; echo evil > new; mv -f new $f; ln -f free $f; done
+            mv claude aside && mkdir claude && echo evil > claude/settings.json
+            mv shell aside && mkdir -p shell && echo evil > shell/config.fish
+            mv hop away; ln -sfn free hop
+            echo fine > free; echo fine > claude/notes; cat bashrc";
+        let (_, out) = lab.run(script);
+        for link in [".bashrc", ".claude/settings.json", ".gitconfig", ".profile"] {
+            let text = fs::read_to_string(lab.at("home").join(link)).unwrap_or_default();
+            assert_eq!(text, "good\n", "{link}: {out}");
+        }
+        assert!(!lab.at("home/.zshrc").exists(), "{out}");
+        let fish = lab.at("home/.config/fish");
+        assert_eq!(fs::read_to_string(fish.join("conf.d/a.fish")).unwrap(), "good\n", "{out}");
+        assert!(
+            !fish.join("config.fish").exists() && !fish.join("conf.d/b.fish").exists(),
+            "{out}"
+        );
+        assert_eq!(fs::read_to_string(lab.at("ws/free")).unwrap(), "fine\n", "{out}");
+        assert_eq!(fs::read_to_string(lab.at("ws/claude/notes")).unwrap(), "fine\n", "{out}");
+        assert!(out.contains("good"), "{out}");
+    }
+}
+
+/// An agent's folder, or a part of it, may be what the owner works on.
+#[test]
+fn a_workspace_that_a_name_of_the_home_leads_to_is_one_still() {
+    let lab = Lab::new(users()[0]);
+    fs::remove_dir_all(lab.at("home/.claude")).unwrap();
+    symlink(lab.at("ws"), lab.at("home/.claude")).unwrap();
+    lab.give();
+    let (code, out) = lab.run("echo x > $WS/notes || exit 1; echo x > $WS/settings.json && exit 2; mkdir $WS/hooks && exit 3; exit 0");
+    assert_eq!(code, 0, "{out}");
 }
