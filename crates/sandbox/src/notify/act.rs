@@ -208,6 +208,10 @@ impl Supervisor {
         flags: u32,
     ) -> Result<Done, Stop> {
         let flags = RenameFlags::from_bits_retain(flags);
+        // One that leaves a device in the place of what was moved is for file systems that lie over others.
+        if !(flags - (RenameFlags::NOREPLACE | RenameFlags::EXCHANGE)).is_empty() {
+            return Err(Errno::INVAL.into());
+        }
         let source = self.place(caller, from.0, from.1)?.named(Errno::BUSY)?;
         let target = self.place(caller, to.0, to.1)?.named(Errno::BUSY)?;
         let kind_of = |place: &Place| {

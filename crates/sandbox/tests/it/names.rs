@@ -656,3 +656,18 @@ fn a_workspace_that_a_name_of_the_home_leads_to_is_one_still() {
     let (code, out) = lab.run("echo x > $WS/notes || exit 1; echo x > $WS/settings.json && exit 2; mkdir $WS/hooks && exit 3; exit 0");
     assert_eq!(code, 0, "{out}");
 }
+
+#[test]
+fn a_move_leaves_no_device_behind() {
+    let lab = Lab::new(users()[0]);
+    let script = "cd $WS; python3 -c '
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+open(\"x\", \"w\"); open(\"y\", \"w\")
+call = lambda a, b, flags: libc.renameat2(-100, a, -100, b, flags)
+assert call(b\"x\", b\"z\", 4) == -1 and ctypes.get_errno() == 22
+assert call(b\"x\", b\"y\", 2) == 0 and call(b\"x\", b\"z\", 1) == 0
+'; ls -l";
+    let (code, out) = lab.run(script);
+    assert!(code == 0 && !out.lines().any(|line| line.starts_with('c')), "{out}");
+}
