@@ -1,7 +1,10 @@
 //! A terminal shown inside of another: the program gets one of its own, and never the one outside.
 
+mod questions;
+
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::OFlags;
@@ -11,10 +14,14 @@ use rustix::termios::{OptionalActions, Termios};
 
 use crate::child::Set;
 
+use self::questions::Questions;
+
 /// Most bytes that wait for one side.
 const MOST: usize = 16 << 10;
 /// Most bytes that are still shown after the program has ended.
 const LAST: usize = 4 << 20;
+/// How long a terminal may take to answer what it was asked, over a network too.
+const ANSWERED: Duration = Duration::from_millis(400);
 
 /// Both sides, and what waits for them.
 pub(super) struct Relay {
@@ -29,6 +36,9 @@ pub(super) struct Relay {
     inward: Vec<u8>,
     outward: Vec<u8>,
     near_open: bool,
+    questions: Questions,
+    /// When the program last asked the terminal outside for something.
+    asked: Option<Instant>,
 }
 
 /// Notes how the terminal outside is set, for the one inside.
@@ -70,6 +80,8 @@ impl Relay {
             inward: Vec::new(),
             outward: Vec::new(),
             near_open: true,
+            questions: Questions::default(),
+            asked: None,
         };
         let _ = rustix::fs::fcntl_setfl(&relay.near, OFlags::RDWR | OFlags::NONBLOCK);
         if relay.typed
@@ -152,6 +164,9 @@ impl Relay {
         let mut buffer = [0; 8192];
         match rustix::io::read(&self.near, &mut buffer) {
             Ok(read) if read > 0 => {
+                if self.questions.are_in(&buffer[..read]) {
+                    self.asked = Some(Instant::now());
+                }
                 self.outward.extend_from_slice(&buffer[..read]);
                 true
             }
@@ -188,8 +203,27 @@ impl Relay {
 
     fn restore(&mut self) {
         if let Some(before) = self.before.take() {
+            self.take_answers();
             let stdin = rustix::stdio::stdin();
-            let _ = rustix::termios::tcsetattr(stdin, OptionalActions::Now, &before);
+            let _ = rustix::termios::tcsetattr(stdin, OptionalActions::Flush, &before);
+        }
+    }
+}
+
+impl Relay {
+    /// What the terminal answers is not for the owner's shell, which would take it for typed.
+    fn take_answers(&self) {
+        let Some(asked) = self.asked else { return };
+        let stdin = rustix::stdio::stdin();
+        let mut buffer = [0; 1024];
+        while let Some(left) = ANSWERED.checked_sub(asked.elapsed()) {
+            let left = rustix::event::Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            let mut fds = [PollFd::from_borrowed_fd(stdin, PollFlags::IN)];
+            match rustix::event::poll(&mut fds, Some(&left)) {
+                Ok(1..) if matches!(rustix::io::read(stdin, &mut buffer), Ok(1..)) => {}
+                Err(Errno::INTR) => {}
+                _ => return,
+            }
         }
     }
 }

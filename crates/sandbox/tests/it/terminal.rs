@@ -51,3 +51,40 @@ fn the_program_gets_a_terminal_of_its_own() {
         assert!(shown.contains("got hello"), "{shown}");
     }
 }
+
+#[test]
+fn what_a_terminal_answers_is_typed_for_nobody_afterwards() {
+    let lab = Lab::new(users()[0]);
+    let near = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    rustix::pty::unlockpt(&near).unwrap();
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let far: OwnedFd = rustix::pty::ioctl_tiocgptpeer(&near, flags).unwrap();
+    let inner = lab.command("printf 'now: \\033[6n\\033[c'");
+    let after = "\"$@\"; stty -icanon -echo min 0 time 10; echo after; dd bs=100 count=1 2>/dev/null | od -c; echo end";
+    let mut outer = Command::new("setsid");
+    outer.args(["--ctty", "--wait", "sh", "-c", after, "sh"]);
+    outer.arg(inner.get_program()).args(inner.get_args());
+    outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer.current_dir(lab.at("ws"));
+    outer.stdin(far.try_clone().unwrap()).stdout(far.try_clone().unwrap()).stderr(far);
+    if is_root() {
+        outer.uid(lab.uid()).gid(lab.uid());
+    }
+    let mut child = outer.spawn().unwrap();
+    drop(outer);
+    let mut terminal = File::from(near);
+    let mut shown = String::new();
+    let mut answered = false;
+    let mut buffer = [0; 1024];
+    while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+        shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        if !answered && shown.contains("\x1b[c") {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            terminal.write_all(b"\x1b[24;80R\x1b[?62;c").unwrap();
+            answered = true;
+        }
+    }
+    assert!(child.wait().unwrap().success() && answered, "{shown}");
+    let (_, after) = shown.split_once("after").unwrap();
+    assert!(after.contains("end") && !after.contains("R") && !after.contains("6"), "{shown}");
+}
