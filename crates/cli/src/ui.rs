@@ -329,14 +329,7 @@ impl Ui {
     }
 }
 
-/// A path as a shell takes it.
-pub(crate) fn quoted(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%".contains(&byte);
-    match !path.is_empty() && !path.starts_with('-') && path.bytes().all(plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
-}
+pub(crate) use wardkeep_sandbox::quoted;
 
 /// Rows as lines with aligned columns.
 fn aligned(rows: &[Vec<Line>]) -> Vec<Line> {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::quote::quoted;
 use crate::run::MASKED;
 
 /// How a program was kept from something.
@@ -77,7 +78,9 @@ impl Denial {
             DenialKind::Unshown if self.rule == MASKED => {
                 "take it out of `masked` of the profile, or leave --mask out".to_owned()
             }
-            DenialKind::Masked | DenialKind::Unseen | DenialKind::Unshown => format!("show it by --read {}", self.path),
+            DenialKind::Masked | DenialKind::Unseen | DenialKind::Unshown => {
+                format!("show it by --read {}", quoted(&self.path))
+            }
             DenialKind::More => "look at what is told first".to_owned(),
         }
     }
@@ -177,6 +180,14 @@ mod tests {
         for other in [&b"z\x001\0a\0b\0c\0d"[..], b"n\x001\0a\0b", b"n\0x\0a\0b\0c\0d"] {
             assert_eq!(Denial::from_bytes(other), None);
         }
+    }
+
+    #[test]
+    fn what_is_to_be_pasted_is_quoted() {
+        let one = Denial { kind: DenialKind::Masked, ..denial("/w/; touch it's;#/.env") };
+        assert_eq!(one.how_to_allow(), "show it by --read '/w/; touch it'\\''s;#/.env'");
+        let plain = Denial { kind: DenialKind::Unseen, ..denial("/w/a.env") };
+        assert_eq!(plain.how_to_allow(), "show it by --read /w/a.env");
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use wardkeep_sandbox::{Denial, DenialKind, holds_secrets};
+use wardkeep_sandbox::{Denial, DenialKind, holds_secrets, sounds_secret};
 
 use crate::context::Context;
-use crate::ui::{Line, harmless};
+use crate::ui::{Line, harmless, quoted};
 
 /// Proposals that are shown.
 const SHOWN: usize = 40;
@@ -22,11 +22,13 @@ pub(super) fn propose(
     let unseen = denials.iter().filter(|one| one.kind == DenialKind::Unseen);
     let paths = smallest(unseen.map(|one| PathBuf::from(&one.path)).collect());
     let (secret, paths): (Vec<PathBuf>, Vec<PathBuf>) =
-        paths.into_iter().partition(|path| holds_secrets(home, path));
+        paths.into_iter().partition(|path| holds_secrets(home, path) || sounds_secret(path));
     let hosts: BTreeSet<String> = hosts.iter().filter_map(|line| host_of(line)).collect();
     for path in &secret {
         let path = harmless(&path.display().to_string());
-        context.ui.note(&format!("looked for, and not proposed because it holds secrets: {path}"));
+        context
+            .ui
+            .note(&format!("looked for, and not proposed because it may hold secrets: {path}"));
     }
     if paths.is_empty() && hosts.is_empty() {
         context.ui.note("nothing to propose: it looked for nothing that is there and not shown");
@@ -35,7 +37,7 @@ pub(super) fn propose(
     let shown = |path: &PathBuf| harmless(&path.display().to_string());
     let options: Vec<String> = paths
         .iter()
-        .map(|path| format!("--read {}", shown(path)))
+        .map(|path| format!("--read {}", quoted(&shown(path))))
         .chain(hosts.iter().map(|host| format!("--allow {host}")))
         .take(SHOWN)
         .collect();
