@@ -1,7 +1,8 @@
 //! Credentials behind escapes and encodings: `%67hp_…`, `\u0067hp_…`, `&#x67;hp_…`, Base64, hexadecimal digits.
 //!
 //! INVARIANT: the work is linear. Escapes are undone a fixed number of times and make a text shorter; a run of digits is
-//! read in each of its phases at most once, and what it becomes is shorter and read once more at most.
+//! read in each of its phases at most once for each time that escapes in it were undone, and what it becomes is shorter
+//! and read once more at most.
 
 mod digits;
 mod escapes;
@@ -40,29 +41,40 @@ pub fn find_coded_secrets(text: &str) -> Vec<Secret> {
 
 fn look(text: &[u8], depth: usize, found: &mut Vec<Secret>) {
     plus(text, found);
-    let mut last: Option<Reading> = None;
-    for _ in 0..ROUNDS {
-        let source = last.as_ref().map_or(text, |reading| &reading.text);
-        let Some(mut next) = unescaped(source) else { break };
-        if let Some(last) = &last {
-            for place in &mut next.from {
-                *place = last.from[*place];
-            }
-        }
+    within(text, depth, found, |_| true);
+    let mut readings: Vec<Reading> = Vec::with_capacity(ROUNDS);
+    while readings.len() < ROUNDS {
+        let source = readings.last().map_or(text, |reading| &reading.text);
+        let Some(next) = unescaped(source) else { break };
         let before = found.len();
         found.extend(find_joined_secrets(&readable(&next.text)));
         plus(&next.text, found);
+        within(&next.text, depth, found, |place| next.wrote_in(place));
+        readings.push(next);
         for secret in &mut found[before..] {
-            secret.span = next.source(secret.span);
+            secret.span =
+                readings.iter().rev().fold(secret.span, |span, reading| reading.source(span));
         }
-        last = Some(next);
     }
+}
+
+/// What digits say, where they were not read before.
+///
+/// Each reading of a text is searched, not the last alone: a sign in front of digits makes an escape of the first two.
+/// Digits in which no escape stood are in the text before as they are, and were read there.
+fn within(
+    text: &[u8],
+    depth: usize,
+    found: &mut Vec<Secret>,
+    is_new: impl Fn(&Range<usize>) -> bool,
+) {
     if depth == 0 {
         return;
     }
-    let before = found.len();
-    let source = last.as_ref().map_or(text, |reading| &reading.text);
     let mut read = |digits: &[u8], place: Range<usize>| {
+        if !is_new(&place) {
+            return;
+        }
         for plain in digits_read(digits) {
             let mut inside = find_joined_secrets(&readable(&plain.text));
             look(&plain.text, depth - 1, &mut inside);
@@ -72,13 +84,8 @@ fn look(text: &[u8], depth: usize, found: &mut Vec<Secret>) {
             }));
         }
     };
-    runs(source, &mut read);
-    pairs(source, &mut read);
-    if let Some(reading) = &last {
-        for secret in &mut found[before..] {
-            secret.span = reading.source(secret.span);
-        }
-    }
+    runs(text, &mut read);
+    pairs(text, &mut read);
 }
 
 /// A form writes blanks as `+`, which only the blocks of private keys cannot do without.

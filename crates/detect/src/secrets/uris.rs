@@ -63,7 +63,8 @@ pub(super) fn oracle(text: &[u8], end: usize, found: &mut Vec<Secret>) {
 
 /// `Authorization: Bearer …`, behind the name.
 pub(super) fn authorization(text: &[u8], end: usize, found: &mut Vec<Secret>) {
-    let mut at = end + run_length(text, end, 8, |byte| b"\"': =\t\\,(".contains(&byte));
+    // In strings within strings quotes have many backslashes.
+    let mut at = end + run_length(text, end, 32, |byte| b"\"': =\t\\,(".contains(&byte));
     if at == end {
         return;
     }

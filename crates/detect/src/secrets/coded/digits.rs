@@ -14,13 +14,27 @@ const MIN_HEX: usize = 36;
 const MIN_LINE: usize = 16;
 /// Blanks at the end of a line, and before the next.
 const MAX_BLANKS: usize = 64;
+/// Backslashes of an end of line in strings within strings.
+const MAX_SLASHES: usize = 16;
 
-const DIGITS: [bool; 256] = {
-    let mut table = [false; 256];
+/// A digit of Base64.
+const DIGIT: u8 = 1;
+/// A hexadecimal digit.
+const HEX: u8 = 2;
+/// What may be in pairs that stand apart.
+const IN_PAIRS: u8 = 4;
+
+const SIGNS: [u8; 256] = {
+    let mut table = [0; 256];
     let mut byte = 0_u8;
     loop {
-        table[byte as usize] =
-            byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+        let digit = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+        let hex = byte.is_ascii_hexdigit();
+        let apart =
+            matches!(byte, b' ' | b':' | b',' | b'-' | b'x' | b'X' | b'\t' | b'\r' | b'\n' | b'\\');
+        table[byte as usize] = if digit { DIGIT } else { 0 }
+            | if hex { HEX } else { 0 }
+            | if hex || apart { IN_PAIRS } else { 0 };
         if byte == 255 {
             break table;
         }
@@ -28,9 +42,13 @@ const DIGITS: [bool; 256] = {
     }
 };
 
+fn is_hex(byte: u8) -> bool {
+    SIGNS[usize::from(byte)] & HEX != 0
+}
+
 /// Calls back with runs of digits, those of several lines as one, and where they stand.
 pub(super) fn runs(text: &[u8], mut each: impl FnMut(&[u8], Range<usize>)) {
-    let is_digit = |byte: &u8| DIGITS[usize::from(*byte)];
+    let is_digit = |byte: &u8| SIGNS[usize::from(*byte)] & DIGIT != 0;
     let mut dense = Vec::new();
     let mut at = 0;
     while let Some(window) = text.get(at..at + MIN_LINE) {
@@ -61,16 +79,16 @@ pub(super) fn runs(text: &[u8], mut each: impl FnMut(&[u8], Range<usize>)) {
 /// `67:68:70`, `0x67, 0x68`.
 pub(super) fn pairs(text: &[u8], mut each: impl FnMut(&[u8], Range<usize>)) {
     let is_pair =
-        |at: usize| text.get(at..at + 2).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit));
+        |at: usize| matches!(text.get(at..at + 2), Some([a, b]) if is_hex(*a) && is_hex(*b));
     let mut dense = Vec::new();
     let mut at = 0;
-    while let Some(last) = text.get(at + 4) {
-        // Two pairs that stand apart have nothing else in them.
-        if !last.is_ascii_hexdigit() && !b" :,-x\t\r\n\\".contains(last) {
+    while let Some(window) = text.get(at..at + 5) {
+        // Two pairs that stand apart have nothing else in them, and a pair no digit behind it.
+        if SIGNS[usize::from(window[4])] & IN_PAIRS == 0 {
             at += 5;
             continue;
         }
-        if !is_pair(at) {
+        if !is_hex(window[0]) || !is_hex(window[1]) || is_hex(window[2]) {
             at += 1;
             continue;
         }
@@ -97,25 +115,39 @@ fn apart(text: &[u8]) -> usize {
     let rest = &text[sign..];
     let gap = sign
         + match line_break(rest) {
-            0 => usize::from(matches!(rest, [b' ' | b'\t', ..])),
+            0 => run_length(rest, 0, 2, |byte| matches!(byte, b' ' | b'\t')),
             end => end,
         };
-    if gap > 0 && text[gap..].starts_with(b"0x") { gap + 2 } else { gap }
+    if gap > 0 && matches!(text[gap..], [b'0', b'x' | b'X', ..]) { gap + 2 } else { gap }
 }
 
-/// The length of an end of line with the blanks around it: as it is, or as a string of JSON writes it.
+/// The length of an end of line with the blanks around it: as it is, or as a string writes it.
 fn line_break(text: &[u8]) -> usize {
     let blanks =
         |from: usize| run_length(text, from, MAX_BLANKS, |byte| matches!(byte, b' ' | b'\t'));
     let before = blanks(0);
-    let end = match text[before..] {
+    let end = match &text[before..] {
         [b'\r', b'\n', ..] => 2,
         [b'\n', ..] => 1,
-        [b'\\', b'r', b'\\', b'n', ..] => 4,
-        [b'\\', b'n', ..] => 2,
+        rest @ [b'\\', ..] => written_break(rest),
         _ => return 0,
     };
-    before + end + blanks(before + end)
+    if end == 0 { 0 } else { before + end + blanks(before + end) }
+}
+
+/// The length of `\n` or `\r\n` in a string, or in one within strings, whose backslashes are more.
+fn written_break(text: &[u8]) -> usize {
+    let sign = |from: usize| from + run_length(text, from, MAX_SLASHES, |byte| byte == b'\\');
+    let first = sign(0);
+    match text.get(first) {
+        Some(b'n') => first + 1,
+        Some(b'r') => {
+            let second = sign(first + 1);
+            let ends = second > first + 1 && text.get(second) == Some(&b'n');
+            if ends { second + 1 } else { 0 }
+        }
+        _ => 0,
+    }
 }
 
 /// What digits say.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::find_coded_secrets;
 use crate::processor;
 use crate::secrets::tests::{LETTERS, checked, random};
-use crate::secrets::{find_secrets, redact};
+use crate::secrets::{find_joined_secrets, find_secrets, redact};
 
 fn coded(text: &str) -> Vec<&'static str> {
     find_coded_secrets(text).iter().map(|secret| secret.kind).collect()
@@ -153,7 +153,7 @@ fn lines_may_be_short_and_pairs_apart() {
             }
         }
     }
-    for apart in [" ", ":", "-", ",", ", ", "\t", "\n", ",0x", " 0x", "\r\n  0x"] {
+    for apart in [" ", "  ", ":", "-", ",", ", ", "\t", "\n", ",0x", " 0x", "\r\n  0x", ", 0X"] {
         let written = format!("0x{}", lines(&pairs, 2, apart));
         assert_eq!(coded(&written), ["github-token"], "{written}");
         assert_eq!(redact(&written, &find_coded_secrets(&written)), "0x[REDACTED:github-token]");
@@ -162,6 +162,157 @@ fn lines_may_be_short_and_pairs_apart() {
             let sixteen = lines(&lines(&pairs, 2, apart), 16 * (2 + apart.len()), "\n");
             assert_eq!(coded(&sixteen), ["github-token"], "{sixteen}");
         }
+    }
+}
+
+/// A text as a string of JSON, so many times one in the other.
+fn in_json(text: &str, times: usize) -> String {
+    (0..times)
+        .fold(text.to_owned(), |inner, _| serde_json::json!({ "arguments": inner }).to_string())
+}
+
+#[test]
+fn signs_in_front_hide_no_digits() {
+    let token = checked("ghp_", 3);
+    let hex = hex_of(&token);
+    let digits = STANDARD.encode(format!("k{token}"));
+    for written in [
+        format!("%{hex}"),
+        format!("100%{hex}"),
+        format!("%25{hex}"),
+        format!("%2525{hex}"),
+        format!("\\x{hex}"),
+        format!("\\u00{hex}"),
+        format!("&#x{hex};"),
+        format!("%{digits}"),
+        format!("\\u00{digits}"),
+        format!("&#{}", STANDARD.encode(&token)),
+        format!("%{}", STANDARD.encode(format!("%{hex}"))),
+        format!("%{}", hex_of(&format!("%{digits}"))),
+        // Undone in each reading, not only in the last: here of the first, and of the second.
+        escaped(&format!("%{hex}"), |at| at == 0),
+        escaped(&escaped(&format!("%{hex}"), |at| at == 0), |at| at == 0),
+        format!(
+            "%{}",
+            hex_of(&token)
+                .as_bytes()
+                .chunks(2)
+                .map(String::from_utf8_lossy)
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
+    ] {
+        for around in
+            [format!("GET /a?q={written} HTTP/1.1"), format!("{{\"note\":\"{written}\"}}")]
+        {
+            assert!(coded(&around).contains(&"github-token"), "{around}");
+            let safe = redact(&around, &find_coded_secrets(&around));
+            assert!(coded(&safe).is_empty(), "{safe}");
+        }
+    }
+    for seed in 0..200 {
+        let token = checked("ghp_", seed);
+        for written in [
+            format!("v=%{}", hex_of(&token)),
+            format!("v=%{}", STANDARD.encode(format!("k{token}"))),
+        ] {
+            assert!(coded(&written).contains(&"github-token"), "{written}");
+        }
+    }
+}
+
+#[test]
+fn escapes_in_strings_within_strings_are_undone() {
+    let token = checked("ghp_", 3);
+    let rest = &token[3..];
+    let all: String = token.bytes().map(|byte| format!("\\u00{byte:02x}")).collect();
+    for written in
+        [format!("gh\\u0070{rest}"), all, format!("gh\\x70{rest}"), format!("gh\\160{rest}")]
+    {
+        for times in 0..5 {
+            let around = in_json(&written, times);
+            assert_eq!(coded(&around), ["github-token"], "{around}");
+            let safe = redact(&around, &find_coded_secrets(&around));
+            assert!(
+                safe.starts_with(&around[..around.find(['g', '\\']).unwrap().min(2)]),
+                "{safe}"
+            );
+            assert!(coded(&safe).is_empty(), "{safe}");
+        }
+    }
+    let digits = STANDARD.encode(format!("the token is {token}"));
+    let lines = |end: &str| -> String {
+        digits
+            .as_bytes()
+            .chunks(20)
+            .map(|line| format!("{}{end}", String::from_utf8_lossy(line)))
+            .collect()
+    };
+    for times in 0..5 {
+        for end in ["\n", "\r\n"] {
+            let around = in_json(&lines(end), times);
+            assert!(coded(&around).contains(&"github-token"), "{around}");
+        }
+    }
+    // A header in the arguments of a call.
+    let value = random(LETTERS, 32, 11);
+    for times in 0..4 {
+        let header = serde_json::json!({ "Authorization": format!("Bearer {value}") }).to_string();
+        let found = find_joined_secrets(&in_json(&header, times));
+        assert_eq!(
+            found.iter().filter(|one| one.kind == "bearer-authorization").count(),
+            1,
+            "{times}"
+        );
+    }
+}
+
+#[test]
+fn escapes_may_be_long_or_rare() {
+    let token = checked("ghp_", 3);
+    let (rest, zeros) = (&token[3..], "0".repeat(100));
+    for written in [
+        format!("gh&#000000112;{rest}"),
+        format!("gh&#x000000070;{rest}"),
+        format!("gh&#{zeros}112;{rest}"),
+        format!("gh&#x{zeros}70;{rest}"),
+        format!("gh\\u{{000000070}}{rest}"),
+        format!("gh\\u{{{zeros}70}}{rest}"),
+        format!("gh&amp;#112;{rest}"),
+        format!("gh&amp;amp;#x70;{rest}"),
+        format!("gh%u0070{rest}"),
+        format!("gh\\U00000070{rest}"),
+        format!("gh\\160{rest}"),
+        format!("gh\\0160{rest}"),
+        token.replace('_', "\\_"),
+        token.replace('_', "&lowbar;"),
+        token.replace('_', "&amp;lowbar;"),
+        token.bytes().map(|byte| format!("\\{byte:03o}")).collect(),
+        token.bytes().map(|byte| format!("\\{byte:04o}")).collect(),
+    ] {
+        let around = format!("{{\"a\":\"{written}\"}}");
+        assert_eq!(coded(&around), ["github-token"], "{around}");
+        let safe = redact(&around, &find_coded_secrets(&around));
+        assert_eq!(safe, "{\"a\":\"[REDACTED:github-token]\"}");
+    }
+    let token = ["gl", "pat-", "x7Kq2mZp9RtW4vBn6LsD"].concat();
+    for written in [token.replace('-', "\\-"), token.replace('-', "\\55")] {
+        assert_eq!(coded(&written), ["gitlab-token"], "{written}");
+    }
+    for text in [
+        "\\1\\2",
+        "\\777",
+        "\\",
+        "\\0",
+        "&amp;",
+        "&amp;#",
+        "&lowbar",
+        "%u",
+        "%u00",
+        "&#0",
+        "\\U000000",
+    ] {
+        assert_eq!(coded(text), [""; 0], "{text}");
     }
 }
 
@@ -181,7 +332,7 @@ fn ordinary_digits_say_nothing() {
 
 #[test]
 fn escapes_and_digits_take_linear_time() {
-    let hostile: [&dyn Fn(usize) -> String; 13] = [
+    let hostile: [&dyn Fn(usize) -> String; 28] = [
         &|n| "%25".repeat(n / 3),
         &|n| "%".repeat(n),
         &|n| "\\u0025".repeat(n / 6),
@@ -195,6 +346,22 @@ fn escapes_and_digits_take_linear_time() {
         &|n| "25 ".repeat(n / 3),
         &|n| "67  ".repeat(n / 4),
         &|n| "&#38;".repeat(n / 5),
+        // One sign in front, in each reading.
+        &|n| format!("%252541{}", "dHR0dHR0".repeat(n / 8)),
+        &|n| "%252541dHR0dHR0dHR0dHR0dHR0dHR0dHR0dHR0".repeat(n / 39),
+        &|n| "%2525417474747474747474747474747474747474747474".repeat(n / 47),
+        &|n| "%252520".repeat(n / 7),
+        &|n| format!("%252536{}", "7 67 6".repeat(n / 6)),
+        &|n| "\\".repeat(n),
+        &|n| "\\u".repeat(n / 2),
+        &|n| format!("{}x41", "\\".repeat(n - 3)),
+        &|n| format!("&#{}", "0".repeat(n - 2)),
+        &|n| "&#0000000".repeat(n / 9),
+        &|n| "&amp;amp;amp;".repeat(n / 13),
+        &|n| format!("{}{}", "d".repeat(16), "\\".repeat(17)).repeat(n / 33),
+        &|n| "00000000: 6768 6768\n".repeat(n / 20),
+        &|n| "0000 67 67 67 67 67 67 67 67 67 67 67 67 67 67 67 67\n".repeat(n / 53),
+        &|n| "000000 0 0: ".repeat(n / 12),
     ];
     for make in hostile {
         let cost = |n| {
