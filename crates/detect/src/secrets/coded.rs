@@ -5,6 +5,7 @@
 //! and read once more at most.
 
 mod digits;
+mod dumps;
 mod escapes;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::ops::Range;
 
 use super::{Secret, find_joined_secrets};
 use digits::{digits_read, pairs, runs};
+use dumps::dumps;
 use escapes::{Reading, unescaped};
 
 /// How often escapes inside of escapes are undone.
@@ -86,6 +88,7 @@ fn within(
     };
     runs(text, &mut read);
     pairs(text, &mut read);
+    dumps(text, &mut read);
 }
 
 /// A form writes blanks as `+`, which only the blocks of private keys cannot do without.

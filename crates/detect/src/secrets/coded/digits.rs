@@ -9,7 +9,7 @@ use crate::views::alphabets::{base64, hex, printable_base64, printable_hex};
 /// The shortest credential is this long in Base64.
 const MIN_RUN: usize = 24;
 /// And this long in hexadecimal digits.
-const MIN_HEX: usize = 36;
+pub(super) const MIN_HEX: usize = 36;
 /// Lines of one piece are this long at least, but for the last.
 const MIN_LINE: usize = 16;
 /// Blanks at the end of a line, and before the next.
@@ -122,7 +122,7 @@ fn apart(text: &[u8]) -> usize {
 }
 
 /// The length of an end of line with the blanks around it: as it is, or as a string writes it.
-fn line_break(text: &[u8]) -> usize {
+pub(super) fn line_break(text: &[u8]) -> usize {
     let blanks =
         |from: usize| run_length(text, from, MAX_BLANKS, |byte| matches!(byte, b' ' | b'\t'));
     let before = blanks(0);

@@ -316,6 +316,56 @@ fn escapes_may_be_long_or_rare() {
     }
 }
 
+/// Bytes as `xxd` prints them, or `hexdump -C`, or `od -A x -t x1z`.
+fn dump(bytes: &[u8], first: usize, how: &str) -> String {
+    let signs = |line: &[u8]| -> String {
+        line.iter()
+            .map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' })
+            .collect()
+    };
+    let digits = |line: &[u8], group: usize, apart: &str| -> String {
+        let groups = line
+            .chunks(group)
+            .map(|group| group.iter().map(|byte| format!("{byte:02x}")).collect());
+        groups.collect::<Vec<String>>().join(apart)
+    };
+    let lines = bytes.chunks(16).enumerate().map(|(number, line)| {
+        let (at, signs) = (first + number * 16, signs(line));
+        match how {
+            "xxd" => format!("{at:08x}: {:<39}  {signs}\n", digits(line, 2, " ")),
+            "xxd -g1" => format!("{at:08x}: {:<47}  {signs}\n", digits(line, 1, " ")),
+            "hexdump" => {
+                let halves: Vec<_> = line.chunks(8).map(|half| digits(half, 1, " ")).collect();
+                format!("{at:08x}  {:<48}  |{signs}|\n", halves.join("  "))
+            }
+            _ => format!("{at:06x} {:<47}  >{signs}<\n", digits(line, 1, " ")),
+        }
+    });
+    lines.collect()
+}
+
+#[test]
+fn dumps_are_read() {
+    let token = checked("ghp_", 3);
+    for how in ["xxd", "xxd -g1", "hexdump", "od"] {
+        for before in 0..20 {
+            let text =
+                format!("{}{token}\nabcdef 12 34 and \"more\" \\n text\n", "k".repeat(before));
+            for first in [0, 0x5230] {
+                let dump = dump(text.as_bytes(), first, how);
+                for times in 0..4 {
+                    let around = in_json(&format!("$ it says\n{dump}\n$ "), times);
+                    assert!(coded(&around).contains(&"github-token"), "{around}");
+                    let safe = redact(&around, &find_coded_secrets(&around));
+                    assert!(coded(&safe).is_empty(), "{safe}");
+                }
+                let indented: String = dump.lines().map(|line| format!("    {line}\r\n")).collect();
+                assert!(coded(&indented).contains(&"github-token"), "{indented}");
+            }
+        }
+    }
+}
+
 #[test]
 fn ordinary_digits_say_nothing() {
     for text in [
