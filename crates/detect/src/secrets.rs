@@ -11,7 +11,7 @@ mod formats;
 mod placeholders;
 mod redaction;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod uris;
 
 use crate::anchors::{self, Anchor, Whose};

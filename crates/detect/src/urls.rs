@@ -3,6 +3,7 @@
 mod address;
 mod judge;
 mod parts;
+mod presigned;
 mod services;
 #[cfg(test)]
 mod tests;

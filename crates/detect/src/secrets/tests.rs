@@ -12,7 +12,7 @@ const HEX: &str = "0123456789abcdef";
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// Chance of our own, the same each time.
-pub(super) fn random(alphabet: &str, length: usize, seed: u64) -> String {
+pub(crate) fn random(alphabet: &str, length: usize, seed: u64) -> String {
     let signs = alphabet.as_bytes();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..length)

@@ -1,6 +1,7 @@
 //! What is risky about a URL.
 
 use super::parts::{HostPart, Parts};
+use super::presigned::{is_mark, without_signature};
 use super::{AddressClass, Service, UrlContext, UrlMatch, classify_address, service_of};
 use crate::words::Words;
 use std::borrow::Cow;
@@ -411,9 +412,10 @@ fn encoded(value: &str) -> f32 {
 
 /// Whether somebody is to fill something in.
 fn asked(raw: &str) -> Option<f32> {
+    let raw = without_signature(raw);
     let decoded = match memchr::memchr(b'%', raw.as_bytes()) {
-        Some(_) => percent_encoding::percent_decode_str(raw).decode_utf8_lossy(),
-        None => Cow::Borrowed(raw),
+        Some(_) => percent_encoding::percent_decode_str(&raw).decode_utf8_lossy(),
+        None => Cow::Borrowed(&*raw),
     };
     let tail = &decoded
         [decoded.find(['?', '#']).or_else(|| decoded.find("//").map(|at| at + 2)).unwrap_or(0)..];
@@ -446,6 +448,9 @@ fn placeholders(tail: &str) -> f32 {
             rest = inner;
             let near = &inner[..inner.floor_char_boundary(80 + close.len())];
             let Some(end) = near.find(close).filter(|end| *end <= 80) else { continue };
+            if open == "[" && is_mark(&inner[..end]) {
+                continue;
+            }
             let name = inner[..end].to_ascii_lowercase();
             if open == "[" && name.is_empty() || open == "__" && name.is_empty() {
                 continue;

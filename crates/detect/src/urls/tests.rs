@@ -161,6 +161,77 @@ fn ordinary_urls_are_left_alone() {
     }
 }
 
+/// Addresses that a service signed beforehand, with `key` for the name of an AWS key and `token` for the session's.
+fn presigned(key: &str, token: &str) -> [String; 3] {
+    let signature = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let amazon = format!(
+        "https://b.s3.amazonaws.com/a/x.png?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={key}%2F20260101%2F\
+         us-east-1%2Fs3%2Faws4_request&X-Amz-Date=20260101T000000Z&X-Amz-Expires=3600&X-Amz-Security-Token={token}\
+         &X-Amz-Signature={signature}&X-Amz-SignedHeaders=host"
+    );
+    let google = format!(
+        "https://storage.googleapis.com/b/x.png?X-Goog-Algorithm=GOOG4-RSA-SHA256&X-Goog-Credential=\
+         KEY_HERE-1%40my-project-123.iam.gserviceaccount.com%2F20260101%2Fauto%2Fstorage%2Fgoog4_request&X-Goog-Date=\
+         20260101T000000Z&X-Goog-Expires=3600&X-Goog-SignedHeaders=host&X-Goog-Signature={}",
+        signature.repeat(8)
+    );
+    let google = google.replace("KEY_HERE-1", "reader-1");
+    let microsoft = "https://a.blob.core.windows.net/c/x.png?sv=2024-11-04&st=2026-01-01T00%3A00%3A00Z&se=\
+         2026-01-02T00%3A00%3A00Z&sr=b&sp=r&sig=x7Kq2mZp9RtW4vBn6LsDx7Kq2mZp9RtW4vBn6LsDaB4%3D";
+    [amazon, google, microsoft.to_owned()]
+}
+
+#[test]
+fn addresses_that_were_signed_beforehand_ask_for_nothing() {
+    let random = |length: usize, seed: u64| -> String {
+        crate::secrets::tests::random("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", length, seed)
+    };
+    let keys = (0..200).map(|seed| format!("AKIA{}", random(16, seed)));
+    let words =
+        ["AKIAKEYENVDATACHATKEY", "[REDACTED:aws-access-key]", "%5BREDACTED:aws-access-key%5D"];
+    for key in keys.chain(words.map(str::to_owned)) {
+        let token = format!("IQoJb3JpZ2luX2VjE%2F%2FDATAKEYCHATENV{key}", key = random(200, 7));
+        for url in presigned(&key, &token) {
+            let text = format!("![x]({url})");
+            let heavy: Vec<_> = find_urls(&text)
+                .iter()
+                .flat_map(|found| judge_url(found, found.context))
+                .filter(|risk| risk.kind == UrlRiskKind::Placeholder)
+                .collect();
+            assert!(heavy.is_empty(), "{url}: {heavy:?}");
+        }
+    }
+}
+
+#[test]
+fn only_what_is_signed_beforehand_is_passed_over() {
+    let [url, ..] = presigned("AKIAQWERTYUIOPASDFGH", "YOUR_SECRET_HERE");
+    let asks = |url: &str| risks(&format!("![x]({url})")).contains(&UrlRiskKind::Placeholder);
+    assert!(asks(&url), "what is no token is seen");
+    let [url, google, _] = presigned("AKIAQWERTYUIOPASDFGH", "abc");
+    assert!(!asks(&url) && !asks(&google));
+    for (from, to) in [
+        ("AKIAQWERTYUIOPASDFGH", "YOUR_SECRET_HERE"),
+        ("AKIAQWERTYUIOPASDFGH", "{data}"),
+        ("AKIAQWERTYUIOPASDFGH", "[REDACTED:YOUR_SECRET_HERE]"),
+        ("x.png?", "x.png?q={data}&"),
+        ("a/x.png?", "a/x.png?q=YOUR_SECRET_HERE&"),
+        ("host", "host#YOUR_SECRET_HERE"),
+        ("=host", "=YOUR_SECRET_HERE"),
+        ("20260101T000000Z", "YOUR_SECRET_HERE"),
+        ("&X-Amz-Expires=3600", "&X-Amz-Expires=PUT_DATA_HERE"),
+        ("&X-Amz-Expires=3600", "&X-Amz-Other=PUT_DATA_HERE"),
+        ("aws4_request", "aws4_request&X-Amz-Credential=YOUR_SECRET_HERE"),
+    ] {
+        assert!(asks(&url.replacen(from, to, 1)), "{from} {to}");
+    }
+    // Without a signature, or with one that is none, values are what they are.
+    let loud = url.replace("us-east-1", "us-east-1%2FYOUR_SECRET_HERE");
+    assert!(asks(&loud));
+    let named = presigned("YOURSECRETKEY", "abc")[0].replace("SECRETKEY", "SECRET_HERE");
+    assert!(asks(&named));
+}
+
 #[test]
 fn repetition_stays_linear() {
     for unit in [
