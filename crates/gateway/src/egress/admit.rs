@@ -17,6 +17,7 @@ use super::lookers::Lookers;
 use super::rules::{Found, Rule, Unlisted};
 use super::screen::secret_in;
 use super::stream::Stream;
+use super::tunnel::Motion;
 
 /// What all connections of a proxy share.
 pub(super) struct Shared {
@@ -220,9 +221,7 @@ impl Shared {
                     record,
                     outcomes: self.outcomes.clone(),
                     begun: Instant::now(),
-                    sent: 0,
-                    received: 0,
-                    status: None,
+                    motion: Arc::new(Motion::new()),
                     address: None,
                 };
                 Ok(Admitted { passage, meter })
@@ -347,15 +346,18 @@ pub(super) struct Passage {
     record: Option<String>,
     outcomes: UnboundedSender<Told>,
     begun: Instant,
-    pub(super) sent: u64,
-    pub(super) received: u64,
-    pub(super) status: Option<u16>,
+    motion: Arc<Motion>,
     pub(super) address: Option<IpAddr>,
 }
 
 impl Passage {
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.request.as_ref().map(|request| request.addresses.clone()).unwrap_or_default()
+    }
+
+    /// Where what goes both ways is counted.
+    pub(super) fn motion(&self) -> Arc<Motion> {
+        Arc::clone(&self.motion)
     }
 
     /// Tells how it ended.
@@ -366,10 +368,11 @@ impl Passage {
     fn tell(&mut self, ended: Ended) {
         let Some(mut request) = self.request.take() else { return };
         request.content = None;
+        let (sent, received) = self.motion.totals();
         let outcome = Outcome {
-            sent: self.sent,
-            received: self.received,
-            status: self.status,
+            sent,
+            received,
+            status: self.motion.status(),
             address: self.address,
             ended,
             took: self.begun.elapsed(),

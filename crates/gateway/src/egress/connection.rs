@@ -11,7 +11,7 @@ use super::host::{Host, Target};
 use super::http;
 use super::socks::{self, BadSocks};
 use super::stream::Stream;
-use super::tunnel::{Cut, Motion, carry_both};
+use super::tunnel::{Cut, carry_both};
 
 /// Serves one connection.
 pub(super) async fn serve(shared: Arc<Shared>, client: Stream) {
@@ -257,7 +257,7 @@ async fn carry_tunnel(
     if !front.accept(&client).await {
         return passage.end(Ended::Failed("the one who asked is gone".to_owned()));
     }
-    let motion = Motion::new();
+    let motion = passage.motion();
     let limits = &shared.config.limits;
     let mut gate = Gate::new(&target, shared.config.hidden_names);
     let first = async {
@@ -266,8 +266,7 @@ async fn carry_tunnel(
             gate.open(&client, &mut first).await?;
         }
         meter.charge(first.len())?;
-        host.write_all(&first).await?;
-        motion.sent(first.len());
+        host.write_counted(&first, |count| motion.sent(count)).await?;
         Ok::<_, Cut>(())
     };
     let ended = match timeout(limits.head, first).await {
@@ -278,7 +277,6 @@ async fn carry_tunnel(
             carry_both(&client, &host, &mut meter, &motion, limits, look).await
         }
     };
-    (passage.sent, passage.received) = motion.totals();
     passage.end(ended);
 }
 

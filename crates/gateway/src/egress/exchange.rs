@@ -1,5 +1,7 @@
 //! A request passed on, and the answer to it passed back.
 
+use std::sync::Arc;
+
 #[cfg(feature = "inspect")]
 use tokio::time::timeout;
 
@@ -24,8 +26,7 @@ pub(super) struct Exchange<'a> {
     pub(super) head: &'a Head,
     pub(super) chunked: bool,
     pub(super) meter: Meter,
-    pub(super) motion: Motion,
-    pub(super) status: Option<u16>,
+    pub(super) motion: Arc<Motion>,
     /// Whose connection may be used again.
     pub(super) again: Option<Target>,
     /// The name that the host's TLS has to answer for.
@@ -73,8 +74,6 @@ impl Exchange<'_> {
             Err(why) => {
                 let denial = Denial::new("egress-unreachable", why.clone());
                 self.client.finish_with(&refusal(502, &denial), LAST).await;
-                // It may have been sent on a connection that was used before.
-                (passage.sent, passage.received) = self.motion.totals();
                 passage.end(Ended::Failed(why));
                 return Next::Ends;
             }
@@ -92,7 +91,7 @@ impl Exchange<'_> {
             Ok(Answered::Closed) => (Ended::Done, Next::Ends),
             Ok(Answered::Upgraded(begun)) => (self.upgraded(&host, begun, bytes).await, Next::Ends),
             Err(cut) => {
-                if self.status.is_none() {
+                if self.motion.status().is_none() {
                     let answer = match &cut {
                         Cut::Denied(denial) if denial.rule == "egress-upload" => {
                             refusal(413, denial)
@@ -107,8 +106,6 @@ impl Exchange<'_> {
                 (cut.into(), Next::Ends)
             }
         };
-        (passage.sent, passage.received) = self.motion.totals();
-        passage.status = self.status;
         passage.end(ended);
         next
     }
@@ -170,10 +167,10 @@ impl Exchange<'_> {
             begun.extend_from_slice(&first);
         }
         self.meter.charge(begun.len())?;
-        let Self { shared, client, head, chunked, meter, motion, status, .. } = self;
+        let Self { shared, client, head, chunked, meter, motion, .. } = self;
+        let sent = |count| motion.sent(count);
         let upload = async {
-            host.write_all(&begun).await?;
-            motion.sent(begun.len());
+            host.write_counted(&begun, sent).await?;
             while !body.is_done() {
                 let mut data = Vec::new();
                 let walked = body
@@ -190,15 +187,14 @@ impl Exchange<'_> {
                     piece = data;
                 }
                 meter.charge(piece.len())?;
-                host.write_all(&piece).await?;
-                motion.sent(piece.len());
+                host.write_counted(&piece, sent).await?;
                 if !walked.done && !client.read_onto(bytes, SHOWN).await? {
                     return Err(Cut::Broken("the body of the request ends too early".to_owned()));
                 }
             }
             Ok::<_, Cut>(())
         };
-        let answer = pass_answer(host, client, head, motion, status);
+        let answer = pass_answer(host, client, head, motion);
         let still = motion.stands_still(&shared.config.limits);
         tokio::pin!(upload, answer, still);
         let mut uploading = true;
@@ -234,8 +230,7 @@ impl Exchange<'_> {
         let first = async {
             self.client.write_all(&begun).await?;
             self.meter.charge(bytes.len())?;
-            host.write_all(bytes).await?;
-            self.motion.sent(bytes.len());
+            host.write_counted(bytes, |count| self.motion.sent(count)).await?;
             Ok::<_, Cut>(())
         };
         if let Err(cut) = first.await {
@@ -252,7 +247,6 @@ async fn pass_answer(
     client: &Stream,
     head: &Head,
     motion: &Motion,
-    status: &mut Option<u16>,
 ) -> Result<Answered, Cut> {
     let mut bytes = Vec::new();
     let answer = loop {
@@ -280,7 +274,7 @@ async fn pass_answer(
     let out = answer_head(&answer, head, body.is_endless())?;
     bytes.drain(..answer.length);
     if answer.status == 101 {
-        *status = Some(answer.status);
+        motion.answered(answer.status);
         client.write_all(&out).await?;
         return Ok(Answered::Upgraded(bytes));
     }
@@ -296,8 +290,7 @@ async fn pass_answer(
         done = walked.done;
     }
     done |= body.is_done();
-    // From here on the one who asked has some of it.
-    *status = Some(answer.status);
+    motion.answered(answer.status);
     loop {
         client.write_all(&left).await?;
         left.clear();

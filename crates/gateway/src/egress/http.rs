@@ -16,7 +16,6 @@ use super::passing::Passing;
 use super::rules::Found;
 use super::screen::{self, Going};
 use super::stream::Stream;
-use super::tunnel::Motion;
 
 /// Where all requests of a connection go, because it is a tunnel.
 #[derive(Debug, Clone)]
@@ -291,8 +290,7 @@ async fn forward(
         head,
         chunked: head.framing == Framing::Chunked,
         meter: admitted.meter,
-        motion: Motion::new(),
-        status: None,
+        motion: admitted.passage.motion(),
         again: may_be_repeated(head, scheme).then(|| target.clone()),
         #[cfg(feature = "inspect")]
         inspected: match &target.host {

@@ -113,12 +113,23 @@ impl Stream {
 
     /// Writes all.
     pub(super) async fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+        self.write_counted(bytes, |_| {}).await
+    }
+
+    /// Writes all, and tells of each part when it has gone: whoever waits here may be broken off.
+    pub(super) async fn write_counted(
+        &self,
+        bytes: &[u8],
+        moved: impl Fn(usize),
+    ) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let written = self.write_some(rest)?;
             rest = &rest[written..];
             if written == 0 {
                 self.writable().await?;
+            } else {
+                moved(written);
             }
         }
         Ok(())

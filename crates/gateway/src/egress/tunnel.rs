@@ -1,7 +1,7 @@
 //! Bytes carried both ways, counted.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::budget::{Limits, Meter};
@@ -38,13 +38,16 @@ impl From<Cut> for Ended {
     }
 }
 
-/// When something last moved, and how much has.
+/// When something last moved, and how much has: kept apart from what moves it, so that it can be told however that
+/// ends.
 #[derive(Debug)]
 pub(super) struct Motion {
     begun: Instant,
     last: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    /// The status of an answer that was passed on; zero before.
+    status: AtomicU16,
     // One side is done.
     half: AtomicBool,
 }
@@ -57,6 +60,7 @@ impl Motion {
             last: zero(),
             sent: zero(),
             received: zero(),
+            status: AtomicU16::new(0),
             half: AtomicBool::new(false),
         }
     }
@@ -73,6 +77,16 @@ impl Motion {
     pub(super) fn received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
         self.last.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// From here on the one who asked has some of the answer.
+    pub(super) fn answered(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+
+    /// The status of the answer, where some of it was passed on.
+    pub(super) fn status(&self) -> Option<u16> {
+        Some(self.status.load(Ordering::Relaxed)).filter(|status| *status > 0)
     }
 
     /// Bytes sent and received.
@@ -101,7 +115,7 @@ impl Motion {
     }
 }
 
-/// Carries one direction to its end. `look` sees each piece before it is written.
+/// Carries one direction to its end. `look` sees each piece before it is written; `moved` counts what was.
 async fn carry(
     from: &Stream,
     to: &Stream,
@@ -117,6 +131,7 @@ async fn carry(
                 }
                 look(piece)?;
                 let written = to.write_some(piece)?;
+                moved(written);
                 left.extend_from_slice(&piece[written..]);
                 Ok(piece.len())
             })
@@ -126,11 +141,10 @@ async fn carry(
             return Ok(());
         }
         if !left.is_empty() {
-            to.write_all(&left).await?;
+            to.write_counted(&left, &moved).await?;
             // Memory only as long as it is needed.
             left = Vec::new();
         }
-        moved(count);
     }
 }
 

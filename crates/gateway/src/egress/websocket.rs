@@ -33,8 +33,7 @@ pub(super) async fn carry(
             let out = frames.take(&piece)?;
             room.take(frames.weight())?;
             meter.charge(out.len())?;
-            host.write_all(&out).await?;
-            motion.sent(out.len());
+            host.write_counted(&out, |count| motion.sent(count)).await?;
             piece.clear();
             if !client.read_onto(&mut piece, PIECE).await? {
                 host.close_writing();

@@ -37,6 +37,8 @@ mod notify;
 #[cfg(test)]
 mod otlp;
 #[cfg(test)]
+mod outcomes;
+#[cfg(test)]
 mod parsers;
 #[cfg(test)]
 mod replies;
