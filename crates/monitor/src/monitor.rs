@@ -82,8 +82,8 @@ use self::taints::Recent;
 pub use self::begin::Begun;
 pub use self::commands::Command;
 pub use self::egress::{
-    EGRESS, EGRESS_SEVERAL, EgressAnswer, EgressAnswers, EgressBody, EgressSeveral, Refused,
-    SEVERAL,
+    EGRESS, EGRESS_SEVERAL, EgressAnswer, EgressAnswers, EgressBody, EgressSeveral, Payload,
+    Refused, SEVERAL,
 };
 pub use self::event::{EVENT, EventAnswer, EventBody, Part};
 pub use self::hooks::Sent;

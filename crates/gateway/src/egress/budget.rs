@@ -88,12 +88,13 @@ impl Budgets {
 
     /// Counts what one request sends.
     pub(super) fn meter(&self, used: Arc<Used>, limits: &Limits, upload: Option<u64>) -> Meter {
-        let limit = upload.map_or(limits.upload, |upload| upload.min(limits.upload));
         Meter {
             total: Arc::clone(&self.total),
             host: used,
             sent: 0,
-            limit,
+            limit: limits.upload,
+            carried: 0,
+            payload: upload.unwrap_or(u64::MAX),
             per_host: limits.upload_per_host,
             in_all: limits.upload_total,
         }
@@ -118,6 +119,9 @@ pub(super) struct Meter {
     host: Arc<Used>,
     sent: u64,
     limit: u64,
+    /// What was sent without what is around it, and how much that may be.
+    carried: u64,
+    payload: u64,
     per_host: u64,
     in_all: u64,
 }
@@ -125,6 +129,22 @@ pub(super) struct Meter {
 impl Meter {
     /// Counts bytes before they are sent; what is too much must not be.
     pub(super) fn charge(&mut self, bytes: usize) -> Result<(), Denial> {
+        let carried = self.carried.saturating_add(bytes as u64);
+        if carried > self.payload {
+            let reason = format!(
+                "it sends more than {} bytes; if so much is meant, set `max_payload_size` under `[egress]` in \
+                 config.toml and sign it (`wardkeep config sign`)",
+                self.payload
+            );
+            return Err(Denial::new("egress-upload", reason));
+        }
+        self.charge_around(bytes)?;
+        self.carried = carried;
+        Ok(())
+    }
+
+    /// Counts what is around that: a head, the sizes of chunks.
+    pub(super) fn charge_around(&mut self, bytes: usize) -> Result<(), Denial> {
         let bytes = bytes as u64;
         let sent = self.sent.saturating_add(bytes);
         if sent > self.limit {
@@ -176,5 +196,8 @@ mod tests {
         let mut fourth = meter("c");
         assert_eq!(fourth.charge(1).unwrap_err().rule, "egress-total-budget");
         assert!(budgets.meter(budgets.of("d"), &limits, Some(3)).charge(4).is_err());
+        let mut fifth = Budgets::default().meter(budgets.of("d"), &limits, Some(3));
+        assert!(fifth.charge_around(4).is_ok() && fifth.charge(3).is_ok());
+        assert!(fifth.charge(1).unwrap_err().reason.contains("`max_payload_size`"));
     }
 }

@@ -74,9 +74,9 @@ pub struct Request {
     pub target: Option<Target>,
     /// The addresses that it will be sent to, checked.
     pub addresses: Vec<IpAddr>,
-    /// Bytes of the body, where they are known.
+    /// Bytes of the body, where they are known; of a tunnel or WebSocket they are not.
     pub size: Option<u64>,
-    /// The beginning of the body, where it can be read.
+    /// The beginning of the body, where there is one and it can be read.
     pub content: Option<Vec<u8>>,
     /// Why this proxy refuses it, if it does: then it is told only to be recorded.
     pub refused: Option<Denial>,
@@ -87,7 +87,7 @@ pub struct Request {
 pub enum Verdict {
     /// It may leave; with how many bytes at most, if that is said.
     Allow {
-        /// Bytes that it may carry.
+        /// Bytes that its body or its tunnel may carry.
         upload: Option<u64>,
     },
     /// It may not.

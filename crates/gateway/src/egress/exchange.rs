@@ -166,7 +166,8 @@ impl Exchange<'_> {
         } else {
             begun.extend_from_slice(&first);
         }
-        self.meter.charge(begun.len())?;
+        self.meter.charge(first.len())?;
+        self.meter.charge_around(begun.len() - first.len())?;
         let Self { shared, client, head, chunked, meter, motion, .. } = self;
         let sent = |count| motion.sent(count);
         let upload = async {
@@ -180,13 +181,15 @@ impl Exchange<'_> {
                 if let Some(passing) = &mut passing {
                     data = shared.lookers.take(passing, data, walked.done).await?;
                 }
+                let carried = data.len();
+                meter.charge(carried)?;
                 let mut piece = Vec::new();
                 if *chunked {
                     write_chunk(&mut piece, &data, walked.done);
                 } else {
                     piece = data;
                 }
-                meter.charge(piece.len())?;
+                meter.charge_around(piece.len() - carried)?;
                 host.write_counted(&piece, sent).await?;
                 if !walked.done && !client.read_onto(bytes, SHOWN).await? {
                     return Err(Cut::Broken("the body of the request ends too early".to_owned()));

@@ -249,6 +249,8 @@ async fn forward(
     request.url = screen::without_secrets(&url);
     request.target = Some(target.clone());
     request.size = match head.framing {
+        // What a WebSocket will carry is not known.
+        Framing::Absent if head.upgrades() => None,
         Framing::Absent => Some(0),
         Framing::Length(length) => Some(length),
         Framing::Chunked => None,
@@ -269,6 +271,7 @@ async fn forward(
             return Next::Ends;
         }
     };
+    let size = shown.len() as u64;
     let (first, passing) = match look_at_body(shared, head, &mut shown, &body).await {
         Ok(looked) => looked,
         Err((status, denial)) => {
@@ -276,7 +279,11 @@ async fn forward(
             return Next::Ends;
         }
     };
-    request.content = (!shown.is_empty()).then_some(shown);
+    if body.is_done() && head.framing == Framing::Chunked {
+        request.size = Some(size);
+    }
+    // Also where nothing of it can be shown, what is to come is a body.
+    request.content = (!shown.is_empty() || !body.is_done()).then_some(shown);
     let admitted = match shared.admit(request, &target, &standing).await {
         Ok(admitted) => admitted,
         Err(denial) => {

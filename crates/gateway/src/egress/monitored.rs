@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wardkeep_monitor::daemon::Starter;
-use wardkeep_monitor::monitor::{EGRESS, EgressAnswer, EgressBody, Monitor, Refused, WhoBody};
+use wardkeep_monitor::monitor::{
+    EGRESS, EgressAnswer, EgressBody, Monitor, Payload, Refused, WhoBody,
+};
 
 use super::decider::{BoxFuture, Decider, Decision, Denial, Ended, Outcome, Request, Verdict};
 use super::together::{Together, Urgency};
@@ -57,8 +59,9 @@ impl Decider for Monitored {
                 refused,
             };
             match self.together.ask(asked, Urgency::Now).await {
-                Ok(EgressAnswer { allowed: true, record, .. }) => {
-                    Decision { verdict: Verdict::Allow { upload: None }, record }
+                Ok(EgressAnswer { allowed: true, record, payload, .. }) => {
+                    let upload = payload.and_then(|payload| upload(request, payload));
+                    Decision { verdict: Verdict::Allow { upload }, record }
                 }
                 Ok(answer) => {
                     let record = answer.record.clone();
@@ -117,6 +120,13 @@ impl Decider for Monitored {
             }
         })
     }
+}
+
+/// How much may be sent of what did not say its size. A tunnel or WebSocket is not one request: only what the owner has
+/// set holds for it.
+fn upload(request: &Request, payload: Payload) -> Option<u64> {
+    let one = request.content.is_some();
+    (request.size.is_none() && (one || payload.set)).then_some(payload.most)
 }
 
 /// What the monitor says against it, and what to do about it.

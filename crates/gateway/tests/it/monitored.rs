@@ -1,5 +1,7 @@
 //! The proxy with the reference monitor behind it.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +13,7 @@ use wardkeep_monitor::journal::Clock;
 use wardkeep_monitor::monitor::{Monitor, MonitorConfig, WhoBody};
 use wardkeep_monitor::store::StoreConfig;
 
-use super::lab::{BLOCKED, Lab, Proxy, status};
+use super::lab::{ALLOWED, BLOCKED, Lab, Proxy, Seen, read_all, status};
 
 struct Scene {
     _folder: tempfile::TempDir,
@@ -145,6 +147,92 @@ fn a_login_needs_a_host_of_the_owners_list() {
         assert!(answer.contains("add the host to `allowed_domains`"), "{answer}");
         assert_eq!(proxy.seen.dials(), 0);
     }
+}
+
+fn in_chunks(size: usize) -> Vec<u8> {
+    let mut all = b"POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    for piece in "lorem ipsum ".repeat(size / 12 + 1).as_bytes()[..size].chunks(10_000) {
+        all.extend(format!("{:x}\r\n", piece.len()).into_bytes());
+        all.extend_from_slice(piece);
+        all.extend(b"\r\n");
+    }
+    all.extend(b"0\r\n\r\n");
+    all
+}
+
+fn with_length(size: usize) -> Vec<u8> {
+    let head = "POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n";
+    let body = "lorem ipsum ".repeat(size / 12 + 1);
+    format!("{head}Content-Length: {size}\r\n\r\n{}", &body[..size]).into_bytes()
+}
+
+/// `max_payload_size` holds whether or not a request says how long it is, and whoever is refused is told of it.
+#[test]
+fn a_payload_is_bounded_however_it_is_sent() {
+    for (config, most) in [("", 1 << 20), ("[egress]\nmax_payload_size = 200000\n", 200_000)] {
+        let scene = Scene::new(config);
+        let proxy = scene.proxy(Lab::new());
+        assert_eq!(status(&proxy.send(&with_length(most))), 200, "{most}");
+        assert_eq!(status(&proxy.send(&in_chunks(most))), 200, "{most}");
+        for asked in [with_length(most + 1), in_chunks(most + 1), in_chunks(3 * most)] {
+            let answer = proxy.send(&asked);
+            assert!([403, 413].contains(&status(&answer)), "{answer}");
+            assert!(answer.contains("`max_payload_size`"), "{answer}");
+        }
+    }
+}
+
+/// What the owner has set holds for what cannot be read, too. Without it, one tunnel may carry many requests.
+#[test]
+fn a_tunnel_carries_what_the_owner_has_set() {
+    for (config, most) in [("", None), ("[egress]\nmax_payload_size = 200000\n", Some(200_000_u64))]
+    {
+        let scene = Scene::new(config);
+        let mut lab = Lab::new();
+        lab.allow.push("allowed.test:2222".to_owned());
+        lab.host("tunnel", ALLOWED, 2222, taken);
+        lab.host("socket", ALLOWED, 80, super::attacks::websocket);
+        let mut proxy = scene.proxy(lab);
+        let (_, mut stream) = proxy.tunnel("allowed.test:2222");
+        let _ = stream.write_all(&vec![b'x'; 2 << 20]);
+        let _ = stream.shutdown(Shutdown::Write);
+        read_all(&mut stream);
+        let got = |name: &str| {
+            let origin = proxy.seen.origin.lock().unwrap();
+            origin
+                .iter()
+                .filter(|(host, _)| host == name)
+                .map(|(_, one)| one.len() as u64)
+                .sum::<u64>()
+        };
+        match most {
+            None => assert_eq!(got("tunnel"), 2 << 20),
+            Some(most) => assert!(got("tunnel") <= most, "{}", got("tunnel")),
+        }
+        let mut stream = proxy.connect();
+        let asked = "GET http://allowed.test/chat HTTP/1.1\r\nHost: allowed.test\r\n\
+                     Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        stream.write_all(asked.as_bytes()).unwrap();
+        let mut reader = stream.try_clone().unwrap();
+        let read = std::thread::spawn(move || read_all(&mut reader).len());
+        let message = [&[0x82, 0xfe, 3, 232, 0, 0, 0, 0][..], &[0; 1000]].concat();
+        for _ in 0..1500 {
+            let _ = stream.write_all(&message);
+        }
+        let _ = stream.shutdown(Shutdown::Write);
+        read.join().unwrap();
+        match most {
+            None => assert_eq!(got("socket"), 1500 * 1008),
+            Some(most) => assert!(got("socket") <= most, "{}", got("socket")),
+        }
+        proxy.stop();
+    }
+}
+
+fn taken(seen: &Arc<Seen>, name: &str, mut stream: TcpStream) {
+    let mut all = Vec::new();
+    let _ = stream.read_to_end(&mut all);
+    seen.origin.lock().unwrap().push((name.to_owned(), all));
 }
 
 #[test]

@@ -75,6 +75,12 @@ pub struct Egress {
 }
 
 impl Egress {
+    /// Bytes that a request may carry.
+    #[must_use]
+    pub fn max_payload(&self) -> u64 {
+        self.max_payload
+    }
+
     /// Reads the owner's lists.
     ///
     /// # Errors

@@ -157,6 +157,18 @@ pub struct EgressAnswer {
     /// Whether the owner is asked, and may still say yes.
     #[serde(default)]
     pub pending: bool,
+    /// How much may be sent where nobody could say before how much it is.
+    #[serde(default)]
+    pub payload: Option<Payload>,
+}
+
+/// How much a request may carry, by `max_payload_size`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Payload {
+    /// So many bytes.
+    pub most: u64,
+    /// Whether the owner has set it. Then it holds for tunnels, too, which carry many requests.
+    pub set: bool,
 }
 
 impl EgressBody {
@@ -246,6 +258,7 @@ impl Monitor {
                     suggestion: None,
                     record: Some(record.to_string()),
                     pending: false,
+                    payload: None,
                 })
             }
         }
@@ -279,7 +292,15 @@ impl Monitor {
             let written = written.map(|address| Value::from(address.to_string())).collect();
             crossing.more.push(("addresses", Value::Array(written)));
         })?;
-        Ok(answer(outcome))
+        let payload = Payload { most: by.0.egress.max_payload(), set: by.0.payload_set };
+        let mut answer = EgressAnswer { payload: Some(payload), ..answer(outcome) };
+        if answer.rule == "net-ask-oversized" {
+            // An approval is of exactly so much; whoever sends much sends more than once.
+            let more = super::pipeline::network_suggestion("net-deny-oversized");
+            let next = answer.suggestion.map_or_else(String::new, |next| format!("{next}; or "));
+            answer.suggestion = Some(format!("{next}{more}"));
+        }
+        Ok(answer)
     }
 
     /// Asks the owner about a host, unless the owner has answered.
@@ -395,6 +416,7 @@ fn screen(who: &Who<'_>, url: &str, method: &str, settings: &Settings) -> Egress
         suggestion: denied.map(|(rule, _)| super::pipeline::network_suggestion(rule).to_owned()),
         record: None,
         pending: false,
+        payload: None,
     }
 }
 
@@ -407,5 +429,6 @@ fn answer(outcome: Outcome) -> EgressAnswer {
         suggestion: outcome.suggestion,
         record: Some(outcome.record.to_string()),
         pending: outcome.verdict == Verdict::Ask,
+        payload: None,
     }
 }

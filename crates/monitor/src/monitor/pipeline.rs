@@ -798,6 +798,10 @@ pub(super) fn network_suggestion(rule: &str) -> &'static str {
             "take the host off `blocked_domains` in config.toml and sign it (`wardkeep config sign`), if \
              it is meant"
         }
+        "net-deny-oversized" => {
+            "send less, or set `max_payload_size` under `[egress]` in config.toml and sign it (`wardkeep \
+             config sign`), if it is meant"
+        }
         _ => {
             "add the host to `allowed_domains` in config.toml and sign it (`wardkeep config sign`), if it \
              is meant"

@@ -9,7 +9,7 @@ use wardkeep_detect::allow::Allowed;
 use wardkeep_detect::rules::OwnRule;
 use wardkeep_detect::scan::Detector;
 use wardkeep_guard::files::{FilesConfig, SensitiveFiles};
-use wardkeep_guard::network::{Egress, EgressConfig};
+use wardkeep_guard::network::{DEFAULT_MAX_PAYLOAD, Egress, EgressConfig};
 use wardkeep_guard::rules::Rules;
 use wardkeep_policy::config::Config;
 use wardkeep_policy::signed_set::{SIGNED_FILE, SetState};
@@ -21,6 +21,8 @@ pub(super) struct Settings {
     pub(super) detector: Detector,
     pub(super) sensitive: SensitiveFiles,
     pub(super) egress: Egress,
+    /// Whether the owner has said how much a request may carry.
+    pub(super) payload_set: bool,
     pub(super) rules: Rules,
     /// Workspaces that the owner has signed a policy for.
     pub(super) workspaces: Vec<PathBuf>,
@@ -82,20 +84,26 @@ pub(super) fn load(policy: &PolicyStore) -> Settings {
     let mut problems = Vec::new();
     let set = policy.settings().set;
     let signed = set.state == SetState::Valid;
+    let mut payload_set = false;
     let parts = match set.files.get(CONFIG_FILE).map(|bytes| Config::parse(bytes)) {
         None => Parts::default(),
         Some(Err(error)) => {
             problems.push(error.to_string());
             Parts::default()
         }
-        Some(Ok(config)) => toml::Value::Table(config.rest).try_into().unwrap_or_else(|error| {
-            problems.push(format!("config.toml: {error}"));
-            Parts::default()
-        }),
+        Some(Ok(config)) => {
+            let egress = config.rest.get("egress");
+            payload_set = egress.is_some_and(|egress| egress.get("max_payload_size").is_some());
+            toml::Value::Table(config.rest).try_into().unwrap_or_else(|error| {
+                problems.push(format!("config.toml: {error}"));
+                Parts::default()
+            })
+        }
     };
     let mut parts = parts;
     if !signed {
         parts = parts.only_what_tightens(&mut problems);
+        payload_set &= parts.most() < DEFAULT_MAX_PAYLOAD;
     }
     let key = policy.key().ok().map(|key| key.derive("allowed findings"));
     let mut detector = Detector::new();
@@ -125,7 +133,8 @@ pub(super) fn load(policy: &PolicyStore) -> Settings {
         problems.push(error.to_string());
         closed()
     });
-    Settings { detector, sensitive, egress, rules, workspaces: policy.workspaces(), problems }
+    let workspaces = policy.workspaces();
+    Settings { detector, sensitive, egress, payload_set, rules, workspaces, problems }
 }
 
 /// Which hosts the owner's configuration allows and blocks, as the guards take it.
@@ -145,6 +154,11 @@ fn closed() -> Egress {
 const NOWHERE: &str = "nowhere.invalid";
 
 impl Parts {
+    /// Bytes that a request may carry.
+    fn most(&self) -> u64 {
+        self.egress.as_ref().map_or(DEFAULT_MAX_PAYLOAD, |egress| egress.max_payload_size)
+    }
+
     /// What an unsigned configuration may say: only what tightens.
     fn only_what_tightens(self, problems: &mut Vec<String>) -> Self {
         let egress = self.egress.map(|given| {
