@@ -322,9 +322,11 @@ async fn judge_head(
     }
     let method = Some(request.method.as_str());
     let standing = shared.standing(request, target, method).await.map_err(forbid)?;
-    for other in head.other_methods() {
+    for other in head.other_methods().flat_map(|value| value.split(|sign| b", \t;".contains(sign)))
+    {
         let other = String::from_utf8_lossy(other).to_ascii_uppercase();
-        if let Found::Method = shared.config.rules.find(target, Some(&other)) {
+        let found = shared.config.rules.find(target, Some(&other));
+        if !other.is_empty() && matches!(found, Found::Method | Found::Denied(_)) {
             let reason =
                 "the host is asked to take it for another method, which is not allowed there";
             return Err(forbid(Denial::new("egress-method", reason)));

@@ -19,7 +19,7 @@ use super::host::{Host, Target};
 /// is below; a name of one label is only itself, `*` is every name and every address outside. An
 /// address or a range (`10.0.0.0/8`) is itself. Without a port, 80 and 443 are allowed, and every port
 /// is denied; `:*` is every port. A name with methods cannot be reached by a tunnel that nobody looks
-/// into. `@RANGE` says that the name may point into a network that is otherwise closed.
+/// into, and not at all where it is denied with methods. `@RANGE` says that the name may point into a network that is otherwise closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     hosts: Hosts,
@@ -191,6 +191,13 @@ impl Rule {
         self.methods.is_empty() || self.methods.iter().any(|one| one == method)
     }
 
+    /// Whether it denies this method: some hosts take it in any case, and what is in a tunnel may be any.
+    fn denies_method(&self, method: &str) -> bool {
+        self.methods.is_empty()
+            || method == "CONNECT"
+            || self.methods.iter().any(|one| one.eq_ignore_ascii_case(method))
+    }
+
     /// Whether it names this address, which lies in a closed network.
     fn opens(&self, range: &IpNet, address: IpAddr) -> bool {
         // Where a cloud hands out credentials has to be meant, not just be in a range.
@@ -244,13 +251,13 @@ pub enum Found<'a> {
 }
 
 impl Rules {
-    /// What the lists say. Without a method only host and port count.
+    /// What the lists say. Without a method only host and port count: whoever asks so asks for each request again.
     #[must_use]
     pub fn find(&self, target: &Target, method: Option<&str>) -> Found<'_> {
         let denies = |rule: &&Rule| {
             rule.names(&target.host)
                 && (rule.ports == Ports::Usual || rule.takes_port(target.port))
-                && method.is_none_or(|method| rule.takes_method(method))
+                && method.map_or(rule.methods.is_empty(), |method| rule.denies_method(method))
         };
         if let Some(rule) = self.deny.iter().find(denies) {
             return Found::Denied(rule);

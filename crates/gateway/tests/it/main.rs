@@ -23,6 +23,8 @@ mod limits;
 #[cfg(test)]
 mod many;
 #[cfg(test)]
+mod methods;
+#[cfg(test)]
 mod models;
 #[cfg(test)]
 mod models_asked;
