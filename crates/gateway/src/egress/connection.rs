@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::admit::{Shared, Standing};
 use super::decider::{Denial, Ended, Request, Way};
-use super::hello::{BadHello, Hello, Records};
+use super::hello::{BadHello, Hello, Records, Repeated};
 use super::host::{Host, Target};
 use super::http;
 use super::socks::{self, BadSocks};
@@ -292,7 +292,7 @@ struct Gate<'a> {
 enum State {
     /// What has come so far is not enough to tell.
     Begins(Vec<u8>),
-    Tls(Records),
+    Tls(Records, Repeated),
     Other,
 }
 
@@ -324,7 +324,7 @@ impl<'a> Gate<'a> {
                 self.check(&hello)?;
                 let mut records = Records::default();
                 records.walk(first).map_err(|bad| self.not_tls(bad))?;
-                self.state = State::Tls(records);
+                self.state = State::Tls(records, Repeated::default());
                 Ok(true)
             }
             Err(BadHello::NotTls) if !self.waits => {
@@ -362,9 +362,15 @@ impl<'a> Gate<'a> {
     fn look(&mut self, piece: &[u8]) -> Result<(), Denial> {
         match &mut self.state {
             State::Other => Ok(()),
-            State::Tls(records) => {
-                let walked = records.walk(piece);
-                walked.map_err(|bad| self.not_tls(bad))
+            State::Tls(records, repeated) => {
+                let mut said = None;
+                let walked = records.follow(piece, |kind, content| {
+                    // Two in one piece are one too many.
+                    let Some(hello) = repeated.take(kind, content)? else { return Ok(()) };
+                    said.replace(hello).map_or(Ok(()), |_| Err(BadHello::Malformed))
+                });
+                walked.map_err(|bad| self.not_tls(bad))?;
+                said.map_or(Ok(()), |hello| self.check(&hello))
             }
             State::Begins(first) => {
                 let mut first = std::mem::take(first);

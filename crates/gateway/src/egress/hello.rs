@@ -35,6 +35,8 @@ const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
 const ENCRYPTED_HELLO: u16 = 0xfe0d;
+/// Its draft, which hid the name alone.
+const ENCRYPTED_NAME: u16 = 0xffce;
 /// Longest content of a record that is not encrypted.
 const MAX_PLAIN: usize = 1 << 14;
 
@@ -128,7 +130,7 @@ fn read(body: &[u8]) -> Option<Hello> {
         kinds.push(kind);
         match kind {
             SERVER_NAME => hello.name = Some(server_name(content)?),
-            ENCRYPTED_HELLO => hello.hidden = true,
+            ENCRYPTED_HELLO | ENCRYPTED_NAME => hello.hidden = true,
             _ => {}
         }
     }
@@ -191,11 +193,21 @@ impl Records {
     /// # Errors
     /// When something else than a record begins.
     pub fn walk(&mut self, bytes: &[u8]) -> Result<(), BadHello> {
+        self.follow(bytes, |_, _| Ok(()))
+    }
+
+    /// The same, and hands out what each record holds, with its kind.
+    pub(super) fn follow<E: From<BadHello>>(
+        &mut self,
+        bytes: &[u8],
+        mut held: impl FnMut(u8, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if self.left > 0 {
                 let taken = self.left.min(rest.len());
                 self.left -= taken;
+                held(self.header[0], &rest[..taken])?;
                 rest = &rest[taken..];
                 continue;
             }
@@ -204,17 +216,87 @@ impl Records {
             rest = &rest[1..];
             let [kind, major, _, high, low] = self.header;
             if !(20..=24).contains(&kind) || self.seen > 1 && major != 3 {
-                return Err(BadHello::NotTls);
+                return Err(BadHello::NotTls.into());
             }
             if self.seen == 5 {
                 self.left = usize::from(u16::from_be_bytes([high, low]));
                 self.seen = 0;
                 if self.left == 0 || self.left > MAX_RECORD {
-                    return Err(BadHello::NotTls);
+                    return Err(BadHello::NotTls.into());
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Watches for a first message that is said once more, in the clear: a host of TLS 1.3 may ask for other keys, and goes by
+/// the second one.
+///
+/// What TLS 1.2 sends behind its first message is of the same kind: first the exchange of keys, which no first message
+/// can follow, or, where a session is resumed, what is encrypted and begins with any byte. The latter is told from a first
+/// message by its length, which it has by chance once in some forty thousand times.
+#[derive(Debug, Default)]
+pub(super) enum Repeated {
+    /// None has begun.
+    #[default]
+    Awaited,
+    /// What has come of it.
+    Begun(Vec<u8>),
+    /// None can come any more.
+    Over,
+}
+
+/// Longest first message that hosts take.
+const LONGEST: usize = 1 << 17;
+/// Shortest record that is encrypted.
+const SHORTEST: usize = 16;
+
+impl Repeated {
+    /// Takes what records hold, and gives back a first message when it is whole.
+    ///
+    /// # Errors
+    /// When one is begun that cannot be read in one way only.
+    pub(super) fn take(&mut self, kind: u8, content: &[u8]) -> Result<Option<Hello>, BadHello> {
+        match self {
+            Self::Awaited if kind == HANDSHAKE => *self = Self::Begun(content.to_vec()),
+            Self::Begun(message) if kind == HANDSHAKE => message.extend_from_slice(content),
+            Self::Begun(message) => {
+                // Nothing comes in between the records of one message, so that it was none.
+                let meant = message.len() < SHORTEST || message.get(4) == Some(&3);
+                *self = Self::Over;
+                return if meant { Err(BadHello::Malformed) } else { Ok(None) };
+            }
+            Self::Awaited | Self::Over => {}
+        }
+        let Self::Begun(message) = self else { return Ok(None) };
+        match whole(message) {
+            Ok(None) => Ok(None),
+            Err(BadHello::NotTls) => {
+                *self = Self::Over;
+                Ok(None)
+            }
+            done => {
+                *self = Self::Awaited;
+                done
+            }
+        }
+    }
+}
+
+/// A first message without its records; `None` if more bytes are needed, and not TLS where it is another one.
+fn whole(message: &[u8]) -> Result<Option<Hello>, BadHello> {
+    if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
+        return Err(BadHello::NotTls);
+    }
+    let [_, a, b, c, body @ ..] = message else { return Ok(None) };
+    let size = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+    match size {
+        _ if size > LONGEST => Err(BadHello::NotTls),
+        _ if size > MAX_HELLO => Err(BadHello::TooLong),
+        _ if body.len() > size => Err(BadHello::Malformed),
+        _ if body.len() < size => Ok(None),
+        _ => read(body).ok_or(BadHello::Malformed).map(Some),
     }
 }
 

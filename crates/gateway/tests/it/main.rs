@@ -12,6 +12,8 @@ mod carried;
 #[cfg(feature = "notify")]
 mod desktop;
 #[cfg(test)]
+mod hellos;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 #[cfg(feature = "inspect")]
