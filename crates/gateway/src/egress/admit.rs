@@ -5,13 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use super::again::Again;
 use super::budget::{Budgets, Meter, Used};
 use super::config::{Config, SharedDecider};
-use super::decider::{Decision, Denial, Ended, Outcome, Reply, Request, Verdict};
+use super::decider::{Ask, Decision, Denial, Ended, Outcome, Reply, Request, Verdict};
 use super::host::{Host, Target};
 use super::lookers::Lookers;
 use super::rules::{Found, Rule, Unlisted};
@@ -64,12 +65,25 @@ pub(super) struct Told {
 }
 
 /// What the owner has answered.
-#[derive(Default)]
 struct Asked {
     allowed: RwLock<HashSet<Target>>,
     denied: RwLock<HashSet<Target>>,
-    open: Mutex<HashMap<Target, Arc<tokio::sync::Mutex<()>>>>,
+    /// Questions that are open. Whoever waits for one hears whether it stayed without an answer.
+    open: Mutex<HashMap<Target, Arc<tokio::sync::Mutex<bool>>>>,
+    places: Semaphore,
 }
+
+impl Default for Asked {
+    fn default() -> Self {
+        let (allowed, denied, open) = Default::default();
+        Self { allowed, denied, open, places: Semaphore::new(QUESTIONS) }
+    }
+}
+
+/// Questions that are open at a time: each takes a thread, and more of them no owner reads.
+const QUESTIONS: usize = 8;
+/// What passes between two questions.
+const BETWEEN: Duration = Duration::from_secs(2);
 
 /// Hosts whose answers are remembered.
 const ANSWERS: usize = 4096;
@@ -161,13 +175,15 @@ impl Shared {
             return answer;
         }
         let turn = self.asked.turn(target);
-        let _turn = turn.lock().await;
+        let mut unanswered = turn.lock().await;
+        if *unanswered {
+            return Err(unheard(target));
+        }
         // Someone else may have asked meanwhile.
         if let Some(answer) = self.asked.known(target) {
             return answer;
         }
-        let reply = timeout(self.config.limits.ask, ask.ask(request)).await;
-        let answer = match reply.unwrap_or(Reply::No) {
+        let answer = match self.reply(ask.as_ref(), request).await {
             Reply::Once => Ok(Standing::Owner),
             Reply::Session | Reply::Always => {
                 remember(&self.asked.allowed, target);
@@ -177,10 +193,24 @@ impl Shared {
                 remember(&self.asked.denied, target);
                 Err(refused_by_owner(target))
             }
+            Reply::Unanswered => {
+                *unanswered = true;
+                Err(unheard(target))
+            }
         };
         // Whoever comes now finds the answer.
         self.asked.open().remove(target);
         answer
+    }
+
+    /// What the owner says. Questions are shown one after the other, so that the time for this one begins when those
+    /// before it have had theirs.
+    async fn reply(&self, ask: &dyn Ask, request: &Request) -> Reply {
+        let Ok(_place) = self.asked.places.try_acquire() else { return Reply::Unanswered };
+        let open = QUESTIONS.saturating_sub(self.asked.places.available_permits()).max(1);
+        let each = self.config.limits.ask.saturating_add(BETWEEN);
+        let patience = each.saturating_mul(u32::try_from(open).unwrap_or(u32::MAX));
+        timeout(patience, ask.ask(request)).await.unwrap_or(Reply::Unanswered)
     }
 
     /// Where the bytes to a target are counted: hosts of one rule share a budget.
@@ -315,11 +345,11 @@ impl Asked {
         held(&self.allowed).then_some(Ok(Standing::Owner))
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<Target, Arc<tokio::sync::Mutex<()>>>> {
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<Target, Arc<tokio::sync::Mutex<bool>>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(&self, target: &Target) -> Arc<tokio::sync::Mutex<()>> {
+    fn turn(&self, target: &Target) -> Arc<tokio::sync::Mutex<bool>> {
         Arc::clone(self.open().entry(target.clone()).or_default())
     }
 }
@@ -338,6 +368,14 @@ fn unlisted(target: &Target) -> Denial {
 
 fn refused_by_owner(target: &Target) -> Denial {
     Denial::new("egress-owner", format!("the owner did not allow {target}"))
+}
+
+/// Not for good: the owner may be asked again.
+fn unheard(target: &Target) -> Denial {
+    let reason = format!(
+        "the owner was asked about {target} or too many others, and did not answer in time; try again"
+    );
+    Denial::new("egress-owner", reason)
 }
 
 /// A request on its way. However it ends, that is told.

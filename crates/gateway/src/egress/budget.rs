@@ -34,7 +34,7 @@ pub struct Limits {
     pub half_closed: Duration,
     /// How long a request or tunnel may last.
     pub lifetime: Duration,
-    /// How long the owner may take for an answer.
+    /// How long the owner may take for an answer; as long for each question before.
     pub ask: Duration,
 }
 

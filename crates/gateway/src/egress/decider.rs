@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::host::Target;
@@ -164,6 +165,8 @@ pub enum Reply {
     Always,
     /// No.
     No,
+    /// The owner was not asked, or has not answered: it is denied, and the next request asks again.
+    Unanswered,
 }
 
 /// Asks the owner.
@@ -173,7 +176,7 @@ pub trait Ask: Send + Sync + 'static {
 }
 
 /// Asks in a thread of its own, for whoever waits for a person.
-pub struct AskInThread<F>(std::sync::Arc<F>);
+pub struct AskInThread<F>(Arc<F>);
 
 impl<F> fmt::Debug for AskInThread<F> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,24 +186,31 @@ impl<F> fmt::Debug for AskInThread<F> {
 
 impl<F> AskInThread<F>
 where
-    F: Fn(&Request) -> Reply + Send + Sync + 'static,
+    F: Fn(&Request, &dyn Fn() -> bool) -> Reply + Send + Sync + 'static,
 {
-    /// `ask` may wait, and gives up by itself at some time.
+    /// `ask` may wait, and gives up by itself at some time; it is told by its second argument when nobody waits for the
+    /// answer any more.
     #[must_use]
     pub fn new(ask: F) -> Self {
-        Self(std::sync::Arc::new(ask))
+        Self(Arc::new(ask))
     }
 }
 
 impl<F> Ask for AskInThread<F>
 where
-    F: Fn(&Request) -> Reply + Send + Sync + 'static,
+    F: Fn(&Request, &dyn Fn() -> bool) -> Reply + Send + Sync + 'static,
 {
     fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Reply> {
-        let (ask, request) = (std::sync::Arc::clone(&self.0), request.clone());
+        let (ask, request, waits) = (Arc::clone(&self.0), request.clone(), Arc::new(()));
+        let waiting = Arc::downgrade(&waits);
         Box::pin(async move {
+            // As long as this future lives, somebody waits.
+            let _waits = waits;
+            let gone = move || waiting.strong_count() == 0;
             // A thread that broke has not said yes.
-            tokio::task::spawn_blocking(move || ask(&request)).await.unwrap_or(Reply::No)
+            tokio::task::spawn_blocking(move || ask(&request, &gone))
+                .await
+                .unwrap_or(Reply::Unanswered)
         })
     }
 }

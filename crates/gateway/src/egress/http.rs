@@ -1,5 +1,7 @@
 //! Requests that the proxy can read: each one judged, then passed on.
 
+use std::time::Duration;
+
 use tokio::time::timeout;
 
 use super::admit::{Shared, Standing};
@@ -27,6 +29,9 @@ pub(super) struct Fixed {
 
 /// Bytes of a body that are shown to the decider.
 pub(super) const SHOWN: usize = 64 << 10;
+
+/// How long a body may wait to be looked at.
+const LOOKING: Duration = Duration::from_secs(60);
 
 /// What becomes of a connection after a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -400,8 +405,11 @@ async fn look_at_body(
     let forbid = |denial| (403, denial);
     let mut passing =
         Passing::of(head, shared.config.limits.upload).map_err(|denial| (415, denial))?;
-    let looked = shared.lookers.take(&mut passing, shown.clone(), body.is_done()).await;
-    let first = looked.map_err(forbid)?;
+    let looked = timeout(LOOKING, shared.lookers.take(&mut passing, shown.clone(), body.is_done()));
+    let crowded = || {
+        Denial::new("egress-crowded", "too many other bodies wait to be looked at; try again later")
+    };
+    let first = looked.await.map_err(|_| forbid(crowded()))?.map_err(forbid)?;
     if let Some(unpacked) = passing.unpacked() {
         *shown = unpacked;
     }

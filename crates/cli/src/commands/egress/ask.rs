@@ -81,11 +81,11 @@ impl<F: Read + Write + AsFd> Open<F> {
         // What was typed before the question was no answer to it.
         let _ = tcflush(&self.from, QueueSelector::IFlush);
         if gone() {
-            return Reply::No;
+            return Reply::Unanswered;
         }
         let reply = ask(question, &mut self.from, &mut self.to, patience, gone);
         self.unanswered = gone() || reply.is_none();
-        reply.unwrap_or(Reply::No)
+        reply.unwrap_or(Reply::Unanswered)
     }
 }
 
@@ -102,7 +102,9 @@ pub(crate) struct Question {
 
 /// Asks about hosts on the terminal of this process.
 pub(crate) fn on_terminal(terminal: Arc<Terminal>) -> Arc<dyn Ask> {
-    Arc::new(AskInThread::new(move |request: &Request| terminal.ask(&question(request), &|| false)))
+    Arc::new(AskInThread::new(move |request: &Request, gone: &dyn Fn() -> bool| {
+        terminal.ask(&question(request), gone)
+    }))
 }
 
 /// Asks where approvals are answered: in another terminal (`wardkeep approvals`), on the owner's page.
@@ -116,17 +118,17 @@ pub(crate) struct Elsewhere {
 
 /// Asks about hosts where approvals are answered.
 pub(crate) fn elsewhere(desk: Elsewhere) -> Arc<dyn Ask> {
-    Arc::new(AskInThread::new(move |request: &Request| {
+    Arc::new(AskInThread::new(move |request: &Request, gone: &dyn Fn() -> bool| {
         let Some(target) = &request.target else { return Reply::No };
         let url = format!("https://{target}/");
-        desk.ask(&EgressBody::Ask { who: desk.who.clone(), url }, &|| false)
+        desk.ask(&EgressBody::Ask { who: desk.who.clone(), url }, gone)
     }))
 }
 
 impl Elsewhere {
-    /// Waits for an answer, unless nobody else does any more. Whatever goes wrong is a no.
+    /// Waits for an answer, unless nobody else does any more. Whatever goes wrong is none.
     pub(crate) fn ask(&self, asked: &EgressBody, gone: &dyn Fn() -> bool) -> Reply {
-        self.wait(asked, Instant::now() + ELSEWHERE, gone).unwrap_or(Reply::No)
+        self.wait(asked, Instant::now() + ELSEWHERE, gone).unwrap_or(Reply::Unanswered)
     }
 
     fn wait(&self, asked: &EgressBody, until: Instant, gone: &dyn Fn() -> bool) -> Option<Reply> {
@@ -137,7 +139,10 @@ impl Elsewhere {
         if answer.allowed {
             return Some(Reply::Once);
         }
-        let record = RecordId::from_hex(answer.record.as_deref().filter(|_| answer.pending)?)?;
+        if !answer.pending {
+            return Some(Reply::No);
+        }
+        let record = RecordId::from_hex(answer.record.as_deref()?)?;
         let approvals = Approvals::open(&self.state, self.owner).ok()?;
         while Instant::now() < until && !gone() {
             std::thread::sleep(PAUSE);
@@ -157,7 +162,7 @@ impl Elsewhere {
                 };
             }
             if !waits {
-                return None;
+                return Some(Reply::No);
             }
         }
         None
@@ -300,7 +305,7 @@ mod tests {
             always: "",
         };
         let patience = Duration::from_millis(300);
-        assert_eq!(open.ask(&question("one"), patience, gone), Reply::No);
+        assert_eq!(open.ask(&question("one"), patience, gone), Reply::Unanswered);
         let typing = std::thread::spawn(move || {
             let (mut shown, mut piece) = (String::new(), [0; 4096]);
             while !shown.contains("no longer counts") {
@@ -311,7 +316,7 @@ mod tests {
             near.write_all(b"s\n").unwrap();
             near
         });
-        assert_eq!(open.ask(&question("two"), patience, &|| false), Reply::No);
+        assert_eq!(open.ask(&question("two"), patience, &|| false), Reply::Unanswered);
         drop(open);
         drop(typing.join().unwrap());
     }

@@ -143,13 +143,13 @@ impl Asking {
         let (asking, asked) = (Arc::clone(self), question.clone());
         let work = move || {
             let reply = asking.desk.ask(&asked);
-            let gone = reply == Reply::No && asked.is_withdrawn();
+            let gone = matches!(reply, Reply::No | Reply::Unanswered) && asked.is_withdrawn();
             let answer = match asking.write(&asked, if gone { "gone" } else { word(reply) }) {
                 false => Answer::No,
                 true => match reply {
                     Reply::Once => Answer::Once,
                     Reply::Session | Reply::Always => Answer::Session,
-                    Reply::No => Answer::No,
+                    Reply::No | Reply::Unanswered => Answer::No,
                 },
             };
             asking.answers.give(&asked, answer);
@@ -187,6 +187,6 @@ fn word(reply: Reply) -> &'static str {
         Reply::Once => "once",
         Reply::Session => "session",
         Reply::Always => "always",
-        Reply::No => "no",
+        Reply::No | Reply::Unanswered => "no",
     }
 }
