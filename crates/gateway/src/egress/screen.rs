@@ -9,7 +9,7 @@ use wardkeep_detect::secrets::{Secret, find_coded_secrets, find_joined_secrets, 
 use wardkeep_detect::urls::{UrlContext, UrlMatch, UrlRiskKind, judge_url, parse_url};
 
 use super::decider::Denial;
-use super::head::Head;
+use super::head::{Head, values};
 use super::host::{Host, Target};
 use super::owners::{Owner, is_below, is_named_after, is_this_machine, owner_of};
 
@@ -208,11 +208,48 @@ pub(super) fn encoded_bytes(url: &str) -> u64 {
 
 /// A lookup of names inside of a request: data could leave in the names.
 pub(super) fn name_lookup(head: &Head, path: &str) -> Option<Denial> {
-    let file = path.split('?').next().unwrap_or_default();
-    let typed = |name| head.only(name).is_some_and(|value| value.starts_with(b"application/dns-"));
-    let found = file.ends_with("/dns-query") || typed("content-type") || typed("accept");
+    let (place, query) = path.split_once('?').unwrap_or((path, ""));
+    let typed = |name| {
+        let all = values(&head.headers, name).flat_map(|value| value.split(|sign| *sign == b','));
+        all.map(|one| one.trim_ascii().to_ascii_lowercase()).any(|one| is_lookup_type(&one))
+    };
+    let found = is_lookup_place(place, query) || typed("content-type") || typed("accept");
     found.then(|| {
         let reason = "names are looked up by this proxy alone, not by requests (DNS over HTTPS)";
         Denial::new("egress-name-lookup", reason)
     })
+}
+
+/// `/dns-query` (RFC 8484) with whatever profile behind it, and the JSON of those who answer at `/resolve?name=`.
+fn is_lookup_place(place: &str, query: &str) -> bool {
+    let place = decoded(place).to_ascii_lowercase();
+    let segments = || place.split('/').map(|one| one.split(';').next().unwrap_or_default());
+    let named = || {
+        query
+            .split(['&', ';'])
+            .any(|one| decoded(one.split('=').next().unwrap_or_default()) == "name")
+    };
+    segments().any(|one| one == "dns-query") || segments().next_back() == Some("resolve") && named()
+}
+
+fn is_lookup_type(lower: &[u8]) -> bool {
+    [&b"application/dns-"[..], b"application/oblivious-dns-"]
+        .iter()
+        .any(|kind| lower.starts_with(kind))
+}
+
+/// A text with its percent signs undone, once: as hosts read it.
+fn decoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('%') {
+        out.push_str(before);
+        let coded =
+            behind.get(..2).filter(|digits| digits.bytes().all(|sign| sign.is_ascii_hexdigit()));
+        let byte = coded.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(byte.map_or('%', char::from));
+        rest = if byte.is_some() { &behind[2..] } else { behind };
+    }
+    out.push_str(rest);
+    out
 }

@@ -23,6 +23,8 @@ mod lab;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod lookups;
+#[cfg(test)]
 mod many;
 #[cfg(test)]
 mod methods;
