@@ -271,8 +271,8 @@ async fn forward(
     let mut body = Body::of_request(head.framing);
     let mut shown = match read_shown(shared, client, head, bytes, &mut body).await {
         Ok(shown) => shown,
-        Err(denial) => {
-            refuse(shared, client, request, 400, denial).await;
+        Err((status, denial)) => {
+            refuse(shared, client, request, status, denial).await;
             return Next::Ends;
         }
     };
@@ -430,14 +430,15 @@ async fn read_shown(
     head: &Head,
     bytes: &mut Vec<u8>,
     body: &mut Body,
-) -> Result<Vec<u8>, Denial> {
+) -> Result<Vec<u8>, (u16, Denial)> {
     let mut shown = Vec::new();
     if body.is_done() {
         return Ok(shown);
     }
-    let slow = Denial::new("egress-slow", "the body of the request did not come in time");
-    let broken = || Denial::new("egress-malformed", "the body of the request ends too early");
-    let bad = |why: super::body::BadBody| Denial::new("egress-malformed", why.to_string());
+    let slow = "neither the end of the body nor its first 64 KiB came in time: they are looked at before anything is sent";
+    let malformed = |why: &str| (400, Denial::new("egress-malformed", why));
+    let broken = || malformed("the body of the request ends too early");
+    let bad = |why: super::body::BadBody| malformed(&why.to_string());
     let wait = head.minor == 1
         && head.only("expect").is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
     if wait && bytes.is_empty() {
@@ -458,11 +459,8 @@ async fn read_shown(
             }
         }
     };
-    // A body that comes slowly goes on as far as it has come.
-    match timeout(shared.config.limits.head, all).await {
-        Ok(done) => done?,
-        Err(_) if shown.is_empty() => return Err(slow),
-        Err(_) => {}
-    }
+    // What comes behind a pause would be hidden from whoever decides.
+    let in_time = timeout(shared.config.limits.head, all).await;
+    in_time.map_err(|_| (408, Denial::new("egress-slow", slow)))??;
     Ok(shown)
 }

@@ -53,4 +53,6 @@ mod replies_hostile;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]
+mod slow;
+#[cfg(test)]
 mod tunnels;
