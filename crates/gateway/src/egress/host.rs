@@ -179,6 +179,8 @@ impl fmt::Display for Target {
 
 fn port(digits: &[u8]) -> Result<u16, BadHost> {
     let plain = (1..=5).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    // Some programs take a number that begins with zero for an octal one.
+    let plain = plain && digits.first() != Some(&b'0');
     std::str::from_utf8(digits)
         .ok()
         .filter(|_| plain)
@@ -255,7 +257,8 @@ mod tests {
         let parse = |text: &str| Target::parse(text.as_bytes(), None).map(|t| t.to_string());
         assert_eq!(parse("a.example:443").as_deref(), Ok("a.example:443"));
         assert_eq!(parse("[::1]:8080").as_deref(), Ok("[::1]:8080"));
-        for text in ["a:", "a:0", "a:65536", "a:+80", "a:8 0", "a:000080", "a", "a:80:80"] {
+        for text in ["a:", "a:0", "a:65536", "a:+80", "a:8 0", "a:000080", "a:080", "a", "a:80:80"]
+        {
             assert_eq!(parse(text), Err(BadHost::Port), "{text}");
         }
         assert_eq!(parse("user@host:80"), Err(BadHost::UserInfo));

@@ -226,6 +226,10 @@ fn read_target(head: &Head, fixed: Option<&Fixed>) -> Result<(Target, String), D
     if lines || path.contains('#') || lower.contains("%00") {
         return Err(bad("the address has a fragment, or line ends and zeros in disguise"));
     }
+    if fixed.is_none() && target.port == 443 {
+        let reason = "only TLS goes to port 443: ask for a tunnel (`CONNECT`), or by `https://`";
+        return Err(Denial::new("egress-not-tls", reason));
+    }
     let usual = if fixed.is_some_and(|fixed| fixed.scheme == "https") { 443 } else { 80 };
     check_host(head, &target, usual)?;
     Ok((target, path))

@@ -34,6 +34,8 @@ pub(super) async fn carry(
             room.take(frames.weight())?;
             meter.charge(out.len())?;
             host.write_counted(&out, |count| motion.sent(count)).await?;
+            // Looking takes time, and others are served by the same thread.
+            tokio::task::yield_now().await;
             piece.clear();
             if !client.read_onto(&mut piece, PIECE).await? {
                 host.close_writing();

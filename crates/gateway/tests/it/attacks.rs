@@ -460,6 +460,20 @@ fn x16_another_port() {
 }
 
 #[test]
+fn x16_nothing_but_tls_to_its_port() {
+    let proxy = Lab::new().start();
+    let answer = proxy.get("http://allowed.test:443/", "allowed.test:443");
+    refused(&proxy, &answer, "egress-not-tls");
+    // A port has one spelling.
+    for port in ["00080", "080", "0443"] {
+        let target = format!("allowed.test:{port}");
+        assert_eq!(status(&proxy.get(&format!("http://{target}/"), &target)), 400, "{port}");
+        assert_eq!(proxy.tunnel(&target).0, 400, "{port}");
+    }
+    nothing_went_out(&proxy.seen);
+}
+
+#[test]
 fn x17_no_udp_and_no_listening() {
     let proxy = Lab::new().start();
     for command in [2, 3] {
