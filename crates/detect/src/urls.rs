@@ -3,7 +3,7 @@
 mod address;
 mod judge;
 mod parts;
-mod presigned;
+pub(crate) mod presigned;
 mod services;
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,13 @@
 
 use super::placeholders::{contains, entropy, is_hex, is_placeholder, is_uuid, is_wordy};
 use super::{Secret, run_length, secret};
+use crate::urls::presigned::is_credential;
 use crate::words::Words;
 
 /// Longest value that is looked at.
 const MAX_VALUE: usize = 512;
+/// Longest name of a session.
+const MAX_SESSION: usize = 4096;
 
 /// Parts of a name that say that the value is no secret.
 static HARMLESS: Words<26> = Words::new([
@@ -54,10 +57,31 @@ pub(super) fn check(text: &[u8], start: usize, end: usize, found: &mut Vec<Secre
     }
     let password = contains(&name, b"pass") || contains(&name, b"pwd");
     let value = &text[start..end];
-    if let Some((kind, confidence)) = judge(&name, value, password, quoted) {
+    if let Some((kind, confidence)) = judge(&name, value, password, quoted)
+        && !is_signed(&name, text, start, end)
+    {
         found.push(secret(kind, start, end, confidence));
     }
     read
+}
+
+/// Whether a value is of an address that was signed beforehand: what names its key, and the session of that key, which
+/// signs nothing by itself.
+fn is_signed(name: &[u8], text: &[u8], start: usize, end: usize) -> bool {
+    if name.ends_with(b"credential") {
+        return std::str::from_utf8(&text[start..end]).is_ok_and(is_credential);
+    }
+    if !name.ends_with(b"x-amz-security-token") {
+        return false;
+    }
+    // In the order in which they are written.
+    let end =
+        end + run_length(text, end, MAX_SESSION, |byte| byte.is_ascii_graphic() && byte != b'&');
+    let behind = &text[end..text.len().min(end + 160)];
+    let signature = memchr::memmem::find(behind, b"&X-Amz-Signature=")
+        .map_or(0, |at| run_length(behind, at + 17, 64, |byte| byte.is_ascii_hexdigit()));
+    let before = &text[start.saturating_sub(400)..start];
+    signature == 64 && memchr::memmem::find(before, b"aws4_request&").is_some()
 }
 
 fn is_name(byte: u8) -> bool {

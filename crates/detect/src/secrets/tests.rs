@@ -296,6 +296,41 @@ fn near_misses_are_left_alone() {
 }
 
 #[test]
+fn what_signed_addresses_are_made_of_is_no_secret_by_its_name() {
+    let signature = random(HEX, 64, 3);
+    let session =
+        format!("IQoJb3JpZ2luX2VjE{}%2F{}", random(LETTERS, 300, 4), random(LETTERS, 60, 5));
+    let amazon = |key: &str| {
+        format!(
+            "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={key}%2F20260101%2Fus-east-1\
+             %2Fs3%2Faws4_request&X-Amz-Date=20260101T000000Z&X-Amz-Expires=300&X-Amz-Security-Token={session}\
+             &X-Amz-Signature={signature}&X-Amz-SignedHeaders=host"
+        )
+    };
+    let kinds = |text: &str| -> Vec<&'static str> {
+        find_secrets(text).iter().map(|secret| secret.kind).collect()
+    };
+    let key = format!("ASIA{}", random(UPPER, 16, 7));
+    assert_eq!(kinds(&amazon(&key)), ["aws-access-key"]);
+    assert_eq!(kinds(&amazon("[REDACTED:aws-access-key]")), [""; 0]);
+    let google = format!(
+        "https://storage.googleapis.com/b/k?X-Goog-Algorithm=GOOG4-RSA-SHA256&X-Goog-Credential=reader-1%40my-project-123\
+         .iam.gserviceaccount.com%2F20260101%2Fauto%2Fstorage%2Fgoog4_request&X-Goog-Signature={}",
+        signature.repeat(8)
+    );
+    assert_eq!(kinds(&google), [""; 0]);
+    let header =
+        "Authorization: AWS4-HMAC-SHA256 Credential=abcd/20260101/us-east-1/s3/aws4_request";
+    assert_eq!(kinds(header), [""; 0]);
+    // Another value under such a name, and a session without a signature.
+    let other = random(LETTERS, 40, 9);
+    assert_eq!(kinds(&format!("X-Goog-Credential={other}")), ["generic-secret"]);
+    assert_eq!(kinds(&format!("X-Amz-Credential={other}/1/aws4_request")), ["generic-secret"]);
+    assert_eq!(kinds(&format!("X-Amz-Security-Token={session}")), ["generic-secret"]);
+    assert_eq!(kinds(&format!("{}&token={other}", amazon(&key))).last(), Some(&"generic-secret"));
+}
+
+#[test]
 fn tokens_with_other_signs_joined_to_them_are_found() {
     let jwt = jwt_of(r#"{"alg":"HS256"}"#, r#"{"sub":"abc","aud":"a"}"#);
     let fine = format!("github_pat_{}_{}", random(LETTERS, 22, 1), random(LETTERS, 59, 2));

@@ -100,14 +100,18 @@ impl Service {
     }
 }
 
+/// Whether a value names a key, and the day and service that it signs for.
+pub(crate) fn is_credential(value: &str) -> bool {
+    SERVICES.iter().any(|service| service.is_credential(value))
+}
+
 /// The name of a key, the address of an account, or the mark of one that was taken out.
 fn is_key(key: &str) -> bool {
     let account =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.@".contains(&byte);
-    let name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
-    is_taken_out(key)
-        || (16..=128).contains(&key.len()) && key.bytes().all(name)
-        || key.contains('@') && key.len() <= 256 && key.bytes().all(account)
+    let name =
+        (3..=128).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    name || is_taken_out(key) || key.contains('@') && key.len() <= 256 && key.bytes().all(account)
 }
 
 /// `20260101T000000Z`.
