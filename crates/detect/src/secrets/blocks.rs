@@ -55,7 +55,23 @@ fn is_key_material(body: &[u8]) -> bool {
         .map(|(_, byte)| *byte)
         .collect();
     let spaces = sample.iter().filter(|byte| **byte == b' ').count();
-    dense.len() >= 48 && spaces * 6 < sample.len() && entropy(&dense) > 4.0
+    dense.len() >= 48 && spaces * 6 < sample.len() && entropy(&dense) > 4.0 && !is_code(sample)
+}
+
+/// Whether there are too many signs of punctuation for the lines of a key, and too few long runs of digits.
+fn is_code(sample: &[u8]) -> bool {
+    let digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let signs = sample
+        .iter()
+        .filter(|byte| !digit(byte) && !byte.is_ascii_whitespace() && **byte != b'\\')
+        .count();
+    let long = |run: &&[u8]| {
+        run.len() >= 16
+            && run.iter().any(u8::is_ascii_uppercase)
+            && run.iter().any(u8::is_ascii_lowercase)
+    };
+    let runs = sample.split(|byte| !digit(byte)).filter(long);
+    signs * 6 > sample.len() && runs.map(<[u8]>::len).sum::<usize>() < 48
 }
 
 /// A PuTTY key file.
@@ -103,18 +119,38 @@ pub(super) fn jwt(text: &[u8], start: usize, found: &mut Vec<Secret>) {
         return;
     }
     let signature = run_length(text, signature_at, 2048, url);
-    let object = |bytes: &[u8]| -> Option<serde_json::Map<String, serde_json::Value>> {
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(bytes).ok()?).ok()
-    };
     let Some(head) = object(&text[start..start + header]) else { return };
     if !head.contains_key("alg") || signature < 16 {
         return;
     }
-    // The specimen of every tutorial.
-    let example = object(&text[payload_at..payload_at + payload])
-        .is_some_and(|claims| claims.get("sub").and_then(|sub| sub.as_str()) == Some("1234567890"));
-    if !example {
-        found.push(secret("jwt", start, signature_at + signature, 0.85));
+    let end = signature_at + signature;
+    if !is_sample(&text[payload_at..payload_at + payload], &text[signature_at..end]) {
+        found.push(secret("jwt", start, end, 0.85));
+    }
+}
+
+fn object(bytes: &[u8]) -> Option<serde_json::Map<String, serde_json::Value>> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(bytes).ok()?).ok()
+}
+
+/// The example of RFC 7519, and the specimen of every tutorial.
+fn is_sample(payload: &[u8], signature: &[u8]) -> bool {
+    let subject = |claims: &serde_json::Map<_, _>| {
+        claims.get("sub").and_then(serde_json::Value::as_str) == Some("1234567890")
+    };
+    let joe = payload.starts_with(b"eyJpc3MiOiJqb2UiLA0K") && payload.len() == 94;
+    joe && signature == b"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+        || object(payload).is_some_and(|claims| subject(&claims))
+}
+
+/// Whether a value is a web token that is known to everyone.
+pub(super) fn is_sample_token(value: &[u8]) -> bool {
+    let mut parts = value.split(|byte| *byte == b'.');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(head), Some(payload), Some(signature), None) => {
+            head.starts_with(b"eyJ") && is_sample(payload, signature)
+        }
+        _ => false,
     }
 }
 

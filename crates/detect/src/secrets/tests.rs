@@ -331,6 +331,100 @@ fn what_signed_addresses_are_made_of_is_no_secret_by_its_name() {
 }
 
 #[test]
+fn examples_of_specifications_are_no_secrets() {
+    let basic = |pair: &str| format!("Authorization: Basic {}", STANDARD.encode(pair));
+    let web = |claims: &str, signature: &str| {
+        let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        format!("{}.{}.{signature}", part(r#"{"alg":"HS256","typ":"JWT"}"#), part(claims))
+    };
+    let sample = web(
+        r#"{"sub":"1234567890","name":"John Doe","iat":1516239022}"#,
+        "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+    );
+    let first = [
+        "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9",
+        "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ",
+        "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+    ];
+    for text in [
+        basic("Aladdin:open sesame"),
+        basic("aladdin:opensesame"),
+        basic("Aladdin:OpenSesame"),
+        basic("test:123£"),
+        basic("s6BhdRkqt3:gX1fBat3bV"),
+        "Authorization: Bearer mF_9.B5f-4.1JqM".to_owned(),
+        "Authorization: Bearer 2YotnFZFEjr1zCsicMWpAA".to_owned(),
+        sample.clone(),
+        format!("Authorization: Bearer {sample}"),
+        first.join("."),
+        format!("Authorization: Bearer {}", first.join(".")),
+        format!(
+            "{{\"messages\":[{{\"content\":\"see RFC 7617: `{}` is Aladdin\"}}]}}",
+            basic("Aladdin:open sesame")
+        ),
+    ] {
+        let found = find_joined_secrets(&text);
+        assert!(found.is_empty(), "{text} {found:?}");
+    }
+    // Only these themselves.
+    for (text, kind) in [
+        (basic("Aladdin:open sesame7"), "basic-authorization"),
+        (basic("root:open sesame"), "basic-authorization"),
+        ("Authorization: Bearer 2YotnFZFEjr1zCsicMWpAB".to_owned(), "bearer-authorization"),
+        (web(r#"{"sub":"u-77"}"#, &random(LETTERS, 43, 5)), "jwt"),
+        (
+            format!("Authorization: Bearer {}", web(r#"{"sub":"u-77"}"#, &random(LETTERS, 43, 5))),
+            "bearer-authorization",
+        ),
+    ] {
+        assert_eq!(find_joined_secrets(&text).first().map(|one| one.kind), Some(kind), "{text}");
+    }
+}
+
+#[test]
+fn code_behind_the_first_line_of_a_key_is_no_key() {
+    let code = r#"if(t.includes("-----BEGIN RSA PRIVATE KEY-----")){return{kind:"privateKey",weight:0.98,matched:t.substring(0,512),path:e.filename}}function r(e,t){var n=e.split("\n");for(var o=0;o<n.length;o++){if(n[o].startsWith("BEGIN")){t.push(n[o])}}return t}"#;
+    let patterns = r#"const KEYS=[/-----BEGIN PRIVATE KEY-----/,/AKIA[0-9A-Z]{16}/,/gh[pousr]_[A-Za-z0-9]{36}/,/xox[bpars]-[0-9A-Za-z-]{20,}/,/sk_live_[0-9a-zA-Z]{24}/];"#;
+    for text in [code, patterns, "look for -----BEGIN RSA PRIVATE KEY----- in the file"] {
+        for text in [text.to_owned(), serde_json::json!({ "content": text }).to_string()] {
+            let found = find_joined_secrets(&text);
+            assert!(found.is_empty(), "{text} {found:?}");
+        }
+    }
+    // Keys as programs hold them, in lines of whatever length.
+    let data = random(LETTERS, 400, 8);
+    for (length, apart) in [
+        (64, "\n"),
+        (64, "\\n"),
+        (64, "\" +\n\""),
+        (64, "\\n',\n'"),
+        (16, "\"+\""),
+        (16, "\n"),
+        (8, "\n"),
+        (4, "\n"),
+        (24, "\\\\n"),
+        (20, "','"),
+    ] {
+        let lines: Vec<&str> = (0..data.len())
+            .step_by(length)
+            .map(|at| &data[at..data.len().min(at + length)])
+            .collect();
+        let key = [
+            "-----BEGIN RSA PRIVATE",
+            " KEY-----",
+            apart,
+            &lines.join(apart),
+            apart,
+            "-----END RSA PRIVATE KEY-----",
+        ]
+        .concat();
+        for key in [key.clone(), key[..300].to_owned()] {
+            assert!(find_joined_secrets(&key).iter().any(|one| one.kind == "private-key"), "{key}");
+        }
+    }
+}
+
+#[test]
 fn tokens_with_other_signs_joined_to_them_are_found() {
     let jwt = jwt_of(r#"{"alg":"HS256"}"#, r#"{"sub":"abc","aud":"a"}"#);
     let fine = format!("github_pat_{}_{}", random(LETTERS, 22, 1), random(LETTERS, 59, 2));

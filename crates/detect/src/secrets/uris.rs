@@ -1,5 +1,6 @@
 //! Passwords in URIs, connection strings and headers.
 
+use super::blocks::is_sample_token;
 use super::placeholders::{entropy, is_placeholder, is_uuid};
 use super::{Secret, run_length, secret};
 use base64::Engine as _;
@@ -61,6 +62,17 @@ pub(super) fn oracle(text: &[u8], end: usize, found: &mut Vec<Secret>) {
     }
 }
 
+/// What specifications and their readers give as examples of a login (RFC 7617, 6749, 6750).
+const SAMPLES: [&[u8]; 7] = [
+    b"Aladdin:open sesame",
+    b"aladdin:opensesame",
+    b"Aladdin:OpenSesame",
+    b"test:123\xc2\xa3",
+    b"s6BhdRkqt3:gX1fBat3bV",
+    b"mF_9.B5f-4.1JqM",
+    b"2YotnFZFEjr1zCsicMWpAA",
+];
+
 /// `Authorization: Bearer …`, behind the name.
 pub(super) fn authorization(text: &[u8], end: usize, found: &mut Vec<Secret>) {
     // In strings within strings quotes have many backslashes.
@@ -86,11 +98,19 @@ pub(super) fn authorization(text: &[u8], end: usize, found: &mut Vec<Secret>) {
     }
     if scheme == b"basic " {
         let Ok(decoded) = STANDARD.decode(value) else { return };
+        if SAMPLES.contains(&decoded.as_slice()) {
+            return;
+        }
         let password = decoded.split(|byte| *byte == b':').nth(1);
         if password.is_some_and(|password| password.len() >= 4 && !is_placeholder(password)) {
             found.push(secret("basic-authorization", at, at + length, 0.92));
         }
-    } else if length >= 16 && entropy(value) >= 3.2 && value.iter().any(u8::is_ascii_digit) {
+    } else if length >= 16
+        && entropy(value) >= 3.2
+        && value.iter().any(u8::is_ascii_digit)
+        && !SAMPLES.contains(&value)
+        && !is_sample_token(value)
+    {
         found.push(secret("bearer-authorization", at, at + length, 0.85));
     }
 }
