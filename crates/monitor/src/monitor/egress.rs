@@ -190,7 +190,8 @@ impl Monitor {
     /// # Errors
     /// When there is no answer: that is a denial.
     pub fn egress(&self, asked: &EgressBody) -> std::result::Result<EgressAnswer, AskError> {
-        self.egress_taken(asked, &self.settings(), None)
+        let session = asked.who().session.as_str();
+        self.metered_runs(&[session], || self.egress_within(asked, &self.settings(), None))
     }
 
     /// Answers several questions of the proxy. Nothing is answered before all of it is on disk.
@@ -204,10 +205,18 @@ impl Monitor {
         if asked.all.len() > SEVERAL {
             return Err(AskError::Malformed(format!("more than {SEVERAL} questions at once")));
         }
+        let sessions: Vec<&str> = asked.all.iter().map(|one| one.who().session.as_str()).collect();
+        self.metered_runs(&sessions, || self.egress_together(asked))
+    }
+
+    fn egress_together(
+        &self,
+        asked: &EgressSeveral,
+    ) -> std::result::Result<EgressAnswers, AskError> {
         let later = Later::new(&self.store);
         let take = |event: Event<'_>| later.take(event);
         let settings = self.settings();
-        let answered = asked.all.iter().map(|one| self.egress_taken(one, &settings, Some(&take)));
+        let answered = asked.all.iter().map(|one| self.egress_within(one, &settings, Some(&take)));
         let all = answered.map(|one| one.map_err(|error| error.to_string())).collect();
         if let Err(error) = later.on_disk() {
             // What was not written is not remembered either.
@@ -217,6 +226,21 @@ impl Monitor {
             return Err(error.into());
         }
         Ok(EgressAnswers { all })
+    }
+
+    /// Answers a question as far as the share of its run goes. What became of what was allowed is always written: without
+    /// it the record would say less than happened, and there is one for each request at most.
+    fn egress_within(
+        &self,
+        asked: &EgressBody,
+        settings: &Settings,
+        taker: Option<Taker<'_>>,
+    ) -> std::result::Result<EgressAnswer, AskError> {
+        let free = matches!(asked, EgressBody::Outcome { .. } | EgressBody::Screen { .. });
+        if !free && self.is_run_spent(&asked.who().session) {
+            return Ok(spent());
+        }
+        self.egress_taken(asked, settings, taker)
     }
 
     fn egress_taken(
@@ -389,6 +413,19 @@ impl Monitor {
             Some(take) => take(event),
             None => Ok(self.store.append(event)?.id),
         }
+    }
+}
+
+/// Nothing is written down, and so nothing leaves.
+fn spent() -> EgressAnswer {
+    EgressAnswer {
+        allowed: false,
+        rule: "egress-records".to_owned(),
+        reason: "so many requests of this run were written down that no more are until some time has passed".to_owned(),
+        suggestion: Some("ask less often, and try again in some minutes".to_owned()),
+        record: None,
+        pending: false,
+        payload: None,
     }
 }
 

@@ -1,4 +1,5 @@
-//! How much those who see other files than the daemon may have written down: a full disk stops all agents.
+//! How much those who see other files than the daemon, and runs behind the egress proxy, may have written down: a full
+//! disk stops all agents.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,10 @@ use crate::store::written_here;
 const EACH: Share = Share { most: 256 << 20, second: 64 << 10 };
 /// The same for all of them together: mounts can be made.
 const ALL: Share = Share { most: 1 << 30, second: 256 << 10 };
-/// Mounts that are told apart.
+/// What the proxy of one run may have written at once: a request and its outcome are some three kilobytes, so that a
+/// third of a million of them pass as fast as they come. No run takes from another's.
+const RUN: Share = Share { most: 1 << 30, second: 64 << 10 };
+/// Mounts, or runs, that are told apart.
 const MOST: usize = 256;
 /// Seconds after which a time that is earlier than the last one is that of another clock.
 const SET_BACK: i64 = 3600;
@@ -49,6 +53,15 @@ impl Bucket {
             self.at = now;
         }
     }
+
+    /// Whether the owner should be told that it is spent.
+    fn tells(&mut self, spent: bool, now: i64) -> bool {
+        let tells = spent && self.told.is_none_or(|told| now.saturating_sub(told) >= TOLD);
+        if tells {
+            self.told = Some(now);
+        }
+        tells
+    }
 }
 
 /// What was written for whom.
@@ -56,21 +69,14 @@ impl Bucket {
 pub(super) struct Quota {
     each: HashMap<String, Bucket>,
     all: Option<Bucket>,
+    runs: HashMap<String, Bucket>,
 }
 
 impl Quota {
     fn of(&mut self, mounts: &str, now: i64) -> (&mut Bucket, &mut Bucket) {
         let all = self.all.get_or_insert_with(|| Bucket::new(ALL, now));
         all.fill(ALL, now);
-        self.each.values_mut().for_each(|one| one.fill(EACH, now));
-        if self.each.len() >= MOST && !self.each.contains_key(mounts) {
-            // Whoever has spent least loses least.
-            let fullest = self.each.iter().max_by_key(|(_, one)| one.left);
-            let fullest = fullest.map(|(name, _)| name.clone());
-            fullest.map(|name| self.each.remove(&name));
-        }
-        let own = self.each.entry(mounts.to_owned()).or_insert_with(|| Bucket::new(EACH, now));
-        (own, all)
+        (bucket(&mut self.each, mounts, EACH, now), all)
     }
 
     fn is_spent(&mut self, mounts: &str, now: i64) -> bool {
@@ -84,12 +90,36 @@ impl Quota {
         own.left = own.left.saturating_sub(bytes);
         all.left = all.left.saturating_sub(bytes);
         let spent = own.left == 0 || all.left == 0;
-        let tells = spent && own.told.is_none_or(|told| now.saturating_sub(told) >= TOLD);
-        if tells {
-            own.told = Some(now);
-        }
-        tells
+        own.tells(spent, now)
     }
+
+    fn is_run_spent(&mut self, session: &str, now: i64) -> bool {
+        bucket(&mut self.runs, session, RUN, now).left == 0
+    }
+
+    /// Counts what was written for a run; gives whether the owner should be told.
+    fn spend_of_run(&mut self, session: &str, bytes: u64, now: i64) -> bool {
+        let own = bucket(&mut self.runs, session, RUN, now);
+        own.left = own.left.saturating_sub(bytes);
+        own.tells(own.left == 0, now)
+    }
+}
+
+/// The one of a name, filled up to now.
+fn bucket<'a>(
+    all: &'a mut HashMap<String, Bucket>,
+    name: &str,
+    share: Share,
+    now: i64,
+) -> &'a mut Bucket {
+    all.values_mut().for_each(|one| one.fill(share, now));
+    if all.len() >= MOST && !all.contains_key(name) {
+        // Whoever has spent least loses least.
+        let fullest = all.iter().max_by_key(|(_, one)| one.left);
+        let fullest = fullest.map(|(name, _)| name.clone());
+        fullest.map(|name| all.remove(&name));
+    }
+    all.entry(name.to_owned()).or_insert_with(|| Bucket::new(share, now))
 }
 
 impl Monitor {
@@ -112,15 +142,44 @@ impl Monitor {
         let bytes = written_here().wrapping_sub(before);
         let tells = held(&self.quota).spend(mounts, bytes, self.store.now().unix());
         if tells {
-            self.tell_spent(mounts)?;
+            let message = "a confined agent had so much written down that its hooks are denied until some time has passed";
+            self.tell_spent(mounts, message)?;
         }
         answer
     }
 
-    fn tell_spent(&self, mounts: &str) -> Result<()> {
-        let session = format!("quota:{mounts}");
+    /// Whether the proxy of a run has had so much written down that no more requests are.
+    pub(super) fn is_run_spent(&self, session: &str) -> bool {
+        held(&self.quota).is_run_spent(session, self.store.now().unix())
+    }
+
+    /// Answers the proxies of these runs, and counts what is written for them, to each the same.
+    ///
+    /// # Errors
+    /// When there is no answer, or the owner could not be told that a share is spent.
+    pub(super) fn metered_runs<T>(
+        &self,
+        sessions: &[&str],
+        answer: impl FnOnce() -> std::result::Result<T, AskError>,
+    ) -> std::result::Result<T, AskError> {
+        let before = written_here();
+        let answer = answer();
+        let bytes = written_here().wrapping_sub(before);
+        let (each, now) = (bytes.div_ceil(sessions.len().max(1) as u64), self.store.now().unix());
+        for session in sessions {
+            if held(&self.quota).spend_of_run(session, each, now) {
+                let message = format!(
+                    "the proxy of `{session}` had so much written down that what it asks is denied until some time has passed"
+                );
+                self.tell_spent(session, &message)?;
+            }
+        }
+        answer
+    }
+
+    fn tell_spent(&self, whose: &str, message: &str) -> Result<()> {
+        let session = format!("quota:{whose}");
         let who = Who::new("wardkeep", &session, std::path::Path::new("/"), Principal::Sys);
-        let message = "a confined agent had so much written down that its hooks are denied until some time has passed";
         let next = Some("see `wardkeep log` for what it asks".to_owned());
         let kind = (Category::RateLimit, Severity::High);
         let _ = self.alert(&who, "QuotaSpent", kind, message.to_owned(), next, None)?;
@@ -180,6 +239,92 @@ mod tests {
         // Where a clock was wrong for long, it is not waited for.
         quota.spend("mnt:[1]", 1 << 40, 1_000_000);
         assert!(quota.is_spent("mnt:[1]", 1000) && !quota.is_spent("mnt:[1]", 1060));
+    }
+
+    #[test]
+    fn a_run_that_floods_takes_from_no_other() {
+        let mut quota = Quota::default();
+        // A hundred rounds of scripts/bench-egress in half a minute.
+        for _ in 0..300_000 {
+            assert!(!quota.is_run_spent("run:1", 0));
+            assert!(!quota.spend_of_run("run:1", 3200, 0));
+        }
+        let (mut told, mut bytes) = (0, 300_000 * 3200_u64);
+        for now in 0..600 {
+            for _ in 0..10_000 {
+                if !quota.is_run_spent("run:1", now) {
+                    told += u32::from(quota.spend_of_run("run:1", 3200, now));
+                    bytes += 3200;
+                }
+            }
+        }
+        assert!(bytes < RUN.most + 601 * (RUN.second + 3200), "{bytes}");
+        assert_eq!(told, 1);
+        assert!(!quota.is_run_spent("run:2", 600) && !quota.is_spent("mnt:[1]", 600));
+    }
+
+    #[test]
+    fn a_run_that_has_spent_its_share_sends_nothing() {
+        use wardkeep_evidence::time::Timestamp;
+
+        use crate::journal::Clock;
+        use crate::monitor::{EgressBody, EgressSeveral, MonitorConfig, WhoBody};
+        use crate::store::StoreConfig;
+
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        std::fs::create_dir(&state).unwrap();
+        let clock = Clock::new(|| Timestamp::from_unix(1_800_000_000).unwrap());
+        let owner = rustix::process::getuid().as_raw();
+        let config = MonitorConfig::new(StoreConfig::new(clock), owner);
+        let monitor = Monitor::open(&state, config).unwrap();
+        let who = |session: &str| WhoBody {
+            agent: "egress".to_owned(),
+            session: session.to_owned(),
+            workspace: folder.path().to_owned(),
+            principal: None,
+            taint: Vec::new(),
+            parents: Vec::new(),
+        };
+        let asks = |session: &str| EgressBody::Request {
+            who: who(session),
+            url: "https://93.184.215.14/".to_owned(),
+            method: "CONNECT".to_owned(),
+            way: "connect".to_owned(),
+            size: 0,
+            content: None,
+            addresses: Vec::new(),
+            refused: None,
+        };
+        let first = monitor.egress(&asks("egress:1")).unwrap();
+        assert!(first.allowed, "{first:?}");
+        let left = held(&monitor.quota).runs["egress:1"].left;
+        assert!(left < RUN.most, "what is written counts");
+        let both = EgressSeveral { all: vec![asks("egress:1"), asks("egress:1")] };
+        assert!(monitor.egress_several(&both).is_ok());
+        assert!(held(&monitor.quota).runs["egress:1"].left < left, "also together");
+        held(&monitor.quota).spend_of_run("egress:1", RUN.most, 1_800_000_000);
+        let before = written_here();
+        let refused = monitor.egress(&asks("egress:1")).unwrap();
+        assert_eq!((refused.allowed, refused.rule.as_str()), (false, "egress-records"));
+        for one in monitor.egress_several(&both).unwrap().all {
+            assert_eq!(one.unwrap().rule, "egress-records");
+        }
+        assert_eq!(written_here(), before);
+        // What became of the one that was allowed is written all the same, and others go on.
+        let outcome = EgressBody::Outcome {
+            who: who("egress:1"),
+            request: first.record,
+            sent: 1,
+            received: 1,
+            status: None,
+            address: None,
+            ended: "done".to_owned(),
+            why: None,
+            took: 1,
+        };
+        assert!(monitor.egress(&outcome).unwrap().record.is_some());
+        assert!(monitor.egress(&asks("egress:2")).unwrap().allowed);
     }
 
     #[test]
