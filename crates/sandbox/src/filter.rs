@@ -197,6 +197,10 @@ const NAME_REQUESTS: &[u32] = &[
 /// All of bcachefs, which makes subvolumes by several.
 const BCACHEFS: u32 = 0xBC00;
 
+/// Keys of encrypted file systems, which belong to the user and which no namespace separates: FS_IOC_ADD_ENCRYPTION_KEY, and
+/// FS_IOC_REMOVE_ENCRYPTION_KEY, after which nobody can read what the user has encrypted.
+const KEY_REQUESTS: &[u32] = &[0x6617, 0x6618];
+
 /// Have others wait who open a file, or tell of each who does, and no program needs them: F_SETLEASE, F_NOTIFY,
 /// F_SETDELEG.
 const FILE_REQUESTS: &[u32] = &[1024, 1026, 1040];
@@ -227,6 +231,7 @@ pub(crate) fn program(surroundings: Surroundings) -> Vec<Instruction> {
     }
     to.deny_equal(libc::SYS_ioctl, 1, TERMINAL_REQUESTS, EPERM);
     deny_requests(&mut to, NAME_REQUESTS, Some(BCACHEFS));
+    deny_requests(&mut to, KEY_REQUESTS, None);
     to.deny_equal(libc::SYS_fcntl, 1, FILE_REQUESTS, EPERM);
     if surroundings.shares_network {
         shared::deny(&mut to);

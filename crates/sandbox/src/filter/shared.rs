@@ -47,8 +47,6 @@ const FILE_REQUESTS: &[u32] = &[
     0x6604, // EXT4_IOC_SETVERSION
     0x7602, // FS_IOC_SETVERSION
     0x6613, // FS_IOC_SET_ENCRYPTION_POLICY
-    0x6617, // FS_IOC_ADD_ENCRYPTION_KEY
-    0x6618, // FS_IOC_REMOVE_ENCRYPTION_KEY, after which nobody can read what the user has encrypted
     0x6685, // FS_IOC_ENABLE_VERITY, after which nobody can write to it
     0x941A, // BTRFS_IOC_SUBVOL_SETFLAGS
     0x9425, // BTRFS_IOC_SET_RECEIVED_SUBVOL

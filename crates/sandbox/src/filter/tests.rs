@@ -102,6 +102,9 @@ fn arguments_count_and_their_upper_halves_do_not() {
         (libc::SYS_ioctl, vec![0, high | 0x5412], denied),
         (libc::SYS_ioctl, vec![0, 0x541C], denied),
         (libc::SYS_ioctl, vec![0, 0x5413], ALLOWED),
+        // Keys of encrypted file systems.
+        (libc::SYS_ioctl, vec![3, 0xC050_6617], denied),
+        (libc::SYS_ioctl, vec![3, 0xC040_6618], denied),
         // Btrfs makes and removes subvolumes: in every form, and with whatever is said of sizes.
         (libc::SYS_ioctl, vec![0, 0x5000_9401], denied),
         (libc::SYS_ioctl, vec![0, 0x5000_940E], denied),
