@@ -242,6 +242,8 @@ impl Shared {
         request.addresses.clone_from(&addresses);
         let used = self.used(standing, target);
         let Decision { verdict, record } = self.decider.decide(&request).await;
+        // Whoever takes the request on its way may be slow, and nobody looks at this again.
+        request.content = None;
         match verdict {
             Verdict::Deny(denial) => Err(denial),
             Verdict::Allow { upload } => {
@@ -404,8 +406,7 @@ impl Passage {
     }
 
     fn tell(&mut self, ended: Ended) {
-        let Some(mut request) = self.request.take() else { return };
-        request.content = None;
+        let Some(request) = self.request.take() else { return };
         let (sent, received) = self.motion.totals();
         let outcome = Outcome {
             sent,

@@ -15,6 +15,7 @@ use super::head::{BadHead, Framing, Head, MAX_HEAD};
 use super::host::Host;
 use super::host::Target;
 use super::passing::Passing;
+use super::rooms::Room;
 use super::rules::Found;
 use super::screen::{self, Going};
 use super::stream::Stream;
@@ -273,7 +274,8 @@ async fn forward(
         }
     };
     let mut body = Body::of_request(head.framing);
-    let mut shown = match read_shown(shared, client, head, bytes, &mut body).await {
+    let mut room = shared.lookers.rooms().room();
+    let mut shown = match read_shown(shared, client, head, bytes, (&mut body, &mut room)).await {
         Ok(shown) => shown,
         Err((status, denial)) => {
             refuse(shared, client, request, status, denial).await;
@@ -293,7 +295,10 @@ async fn forward(
     }
     // Also where nothing of it can be shown, what is to come is a body.
     request.content = (!shown.is_empty() || !body.is_done()).then_some(shown);
-    let admitted = match shared.admit(request, &target, &standing).await {
+    let admitted = shared.admit(request, &target, &standing).await;
+    // What was shown is not kept any longer.
+    drop(room);
+    let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(denial) => {
             client.finish_with(&refusal(403, &denial), LAST).await;
@@ -433,7 +438,7 @@ async fn read_shown(
     client: &Stream,
     head: &Head,
     bytes: &mut Vec<u8>,
-    body: &mut Body,
+    (body, room): (&mut Body, &mut Room),
 ) -> Result<Vec<u8>, (u16, Denial)> {
     let mut shown = Vec::new();
     if body.is_done() {
@@ -454,6 +459,11 @@ async fn read_shown(
             let walked =
                 body.walk(bytes, false, |piece| shown.extend_from_slice(piece)).map_err(bad)?;
             bytes.drain(..walked.used);
+            if bytes.is_empty() {
+                // Memory only as long as it is needed.
+                *bytes = Vec::new();
+            }
+            room.take(shown.capacity()).map_err(|denial| (403, denial))?;
             if walked.done || shown.len() >= SHOWN {
                 return Ok(());
             }
@@ -466,5 +476,6 @@ async fn read_shown(
     // What comes behind a pause would be hidden from whoever decides.
     let in_time = timeout(shared.config.limits.head, all).await;
     in_time.map_err(|_| (408, Denial::new("egress-slow", slow)))??;
+    shown.shrink_to_fit();
     Ok(shown)
 }
