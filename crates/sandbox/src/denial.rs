@@ -23,6 +23,8 @@ pub enum DenialKind {
     /// A file that is there outside was to be read, and the owner did not say yes, or is not asked about it. Only noticed
     /// in a run that asks.
     Unshown,
+    /// A link was made that leads out of what may be written; nothing was kept from anybody.
+    Link,
     /// More of the others than is told; `times` is how many.
     More,
 }
@@ -81,6 +83,7 @@ impl Denial {
             DenialKind::Masked | DenialKind::Unseen | DenialKind::Unshown => {
                 format!("show it by --read {}", quoted(&self.path))
             }
+            DenialKind::Link => "look at where it leads before you write to it".to_owned(),
             DenialKind::More => "look at what is told first".to_owned(),
         }
     }
@@ -93,6 +96,7 @@ impl Denial {
             DenialKind::Masked => b'm',
             DenialKind::Unseen => b'u',
             DenialKind::Unshown => b'r',
+            DenialKind::Link => b'l',
             DenialKind::More => b'+',
         };
         let mut bytes = vec![kind, 0];
@@ -112,6 +116,7 @@ impl Denial {
             b"m" => DenialKind::Masked,
             b"u" => DenialKind::Unseen,
             b"r" => DenialKind::Unshown,
+            b"l" => DenialKind::Link,
             b"+" => DenialKind::More,
             _ => return None,
         };

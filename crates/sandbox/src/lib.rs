@@ -59,7 +59,9 @@ pub use error::{SandboxError, Step};
 pub use names::{PathPattern, PatternError};
 pub use notify::Answer;
 pub use quote::quoted;
-pub use run::{Answers, Ended, Prepared, Question, Remains, Repository, Running, TIMED_OUT};
+pub use run::{
+    Answers, Ended, LinkOut, Prepared, Question, Remains, Repository, Running, TIMED_OUT,
+};
 pub use seccomp::{SeccompProfile, SeccompSource};
 pub use skill::{SandboxHandle, SkillExecutionConfig, prepare_skill_sandbox};
 pub use spec::{Applied, Cpus, Layer, Limits, Missing, Network, Spec};

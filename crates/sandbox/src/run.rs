@@ -2,6 +2,7 @@
 
 mod available;
 mod group;
+mod links;
 mod outside;
 mod reading;
 mod relay;
@@ -29,6 +30,7 @@ use crate::view::{NewSettings, View};
 use crate::walk::{MAX_ENTRIES, MAX_FOUND};
 
 use self::group::Group;
+pub use self::links::LinkOut;
 pub(crate) use self::outside::MASKED;
 use self::outside::Outside;
 use self::running::Left;
@@ -99,6 +101,8 @@ pub struct Ended {
     pub denials: Vec<Denial>,
     /// Repositories that came into being.
     pub repositories: Vec<Repository>,
+    /// Links that were made and lead out of the workspace, to where the user could write.
+    pub links: Vec<LinkOut>,
 }
 
 /// A repository that came into being in a run.

@@ -30,6 +30,7 @@ use self::paths::Real;
 use self::settings::Stamp;
 
 pub use explain::{Explained, explain, holds_secrets};
+pub(crate) use held::trace;
 pub(crate) use plan::{EMPTY_FILES, Guarded, Held, MARK, Plan, Source};
 pub use settings::{NewSettings, SettingsFolder};
 pub use shows::sounds_secret;
@@ -405,6 +406,12 @@ impl View {
         }
         Ok(real)
     }
+}
+
+/// Whether a path lies in what programs and tools are shown from.
+pub(crate) fn is_of_programs(path: &Path) -> bool {
+    let is_tool = |above: &Path| lists::TOOLS.iter().any(|tool| above.ends_with(tool));
+    lists::SYSTEM.iter().any(|place| path.starts_with(place)) || path.ancestors().any(is_tool)
 }
 
 /// A path as the kernel takes it, from the new root.

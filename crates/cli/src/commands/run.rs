@@ -29,8 +29,8 @@ use wardkeep_monitor::wire::Door;
 use wardkeep_sandbox::names::PathPattern;
 use wardkeep_sandbox::profile::{Profile, expand};
 use wardkeep_sandbox::{
-    Answer, Applied, Cpus, Denial, DenialKind, Ended, Layer, Limits, Missing, Network, Prepared,
-    SandboxError, SeccompProfile, Spec,
+    Answer, Applied, Cpus, Denial, DenialKind, Ended, Layer, Limits, LinkOut, Missing, Network,
+    Prepared, SandboxError, SeccompProfile, Spec,
 };
 
 use self::asking::{Asking, Desk};
@@ -701,6 +701,7 @@ fn finish(context: &mut Context, ended: &Ended) -> Exit {
         context.ui.note(&format!("kept from it: {unwritten} more that were not written down"));
     }
     tell_repositories(context, ended);
+    tell_links(context, &ended.links);
     if ended.timed_out {
         context.ui.note("the time was up: the program and all that it started were ended");
     }
@@ -744,6 +745,7 @@ fn report(
         timed_out: bool,
         denials: &'a [Denial],
         repositories: Vec<Repository<'a>>,
+        links: &'a [LinkOut],
         hosts: &'a [String],
         missing: &'a [Missing],
         notes: Vec<String>,
@@ -764,6 +766,7 @@ fn report(
         timed_out: ended.timed_out,
         denials: &ended.denials,
         repositories: repositories.collect(),
+        links: &ended.links,
         hosts,
         missing,
         notes: context.ui.take_notes(),
@@ -800,6 +803,21 @@ fn tell_repositories(context: &mut Context, ended: &Ended) {
         context.ui.note(&format!(
             "and {more}{beyond} more repositories were made; the record of the run has them"
         ));
+    }
+}
+
+/// Who writes to such a link later writes outside, with all rights.
+fn tell_links(context: &mut Context, links: &[LinkOut]) {
+    for LinkOut { path, to } in links.iter().take(SHOWN) {
+        context
+            .ui
+            .note(&format!("a link was made that leads out of the workspace: {path} to {to}"));
+    }
+    let more = links.len().saturating_sub(SHOWN);
+    if more > 0 {
+        context
+            .ui
+            .note(&format!("and {more} more such links were made; the record of the run has them"));
     }
 }
 

@@ -830,3 +830,29 @@ fn a_file_that_is_not_shown_is_asked_about() {
     assert!(!log.contains("what notes.txt holds"), "{log}");
     scene.wardkeep(&["daemon", "stop"]);
 }
+
+#[test]
+fn links_that_lead_out_of_the_workspace_are_told() {
+    let Some(scene) = Scene::new() else { return };
+    let home = scene.at("home");
+    fs::write(home.join(".bashrc"), "mine\n").unwrap();
+    let script = format!(
+        "ln -s {0}/.bashrc build.log; ln -s {0}/.ssh keys; ln -s ../../home/.bashrc src/deep; ln -s / all; \
+         ln -s all{0}/.bashrc by-all; ln -s {0}/.bashrc gone; rm gone; \
+         ln -s build.log inside; ln -s /usr/bin/env env; ln -s /tmp/x scratch; ln -s {0}/.cargo/bin/cargo cargo",
+        home.display()
+    );
+    let ran = scene.shell(&script);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let told = ran.stderr.lines().filter(|line| line.contains("leads out"));
+    let told: Vec<&str> = told.collect();
+    for name in ["build.log", "keys", "src/deep", "all", "by-all"] {
+        let path = format!("{} to ", scene.at("work").join(name).display());
+        assert!(told.iter().any(|line| line.contains(&path)), "{name}: {ran:?}");
+    }
+    // `inside` leads out, too, by one that does.
+    assert!(told.len() <= 6 && !ran.stderr.contains("gone"), "{ran:?}");
+    assert!(!told.iter().any(|line| line.contains("env") || line.contains("cargo")), "{ran:?}");
+    let log = scene.wardkeep(&["log", "--json"]);
+    assert!(log.stdout.contains("\"links\":[") || log.stdout.contains("links"), "{log:?}");
+}

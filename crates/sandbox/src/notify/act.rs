@@ -18,6 +18,7 @@ use super::check::Deed;
 use super::git::{self, Part};
 use super::place::{Place, path_buf};
 use super::supervisor::{Done, Stop, Supervisor};
+use crate::denial::DenialKind;
 
 /// `AF_UNIX`
 const UNIX: u16 = 1;
@@ -132,6 +133,11 @@ impl Supervisor {
         self.check(&place, Deed::Link)?;
         self.check_target(&place.path, place.name.as_bytes(), target.as_bytes())?;
         symlinkat(&target, &place.parent, &place.name)?;
+        if self.leads_out(&place.path, target.as_bytes()) {
+            let path = path_buf(&[place.path.as_slice(), b"/", place.name.as_bytes()].concat());
+            let rule = "a link that leads out".to_owned();
+            self.tell(caller.call, DenialKind::Link, "symlink", path, rule);
+        }
         Ok(Done::Value(0))
     }
 

@@ -411,6 +411,12 @@ impl Supervisor {
         Err(Stop::Refused(path_buf(&path), rule))
     }
 
+    /// Whether a link in what stays would lead out of what may be written.
+    pub(super) fn leads_out(&self, parent: &[u8], target: &[u8]) -> bool {
+        let outside = |end: &PathBuf| self.names.is_outside(bytes(end));
+        !self.names.is_free(parent) && trace(parent, target).is_some_and(|end| outside(&end))
+    }
+
     fn walk(
         &mut self,
         folder: &OwnedFd,

@@ -104,6 +104,11 @@ impl Names {
         free.is_some() && free >= deepest(&self.roots, path)
     }
 
+    /// Whether a path lies beyond all that may be written.
+    pub(super) fn is_outside(&self, path: &[u8]) -> bool {
+        deepest(&self.roots, path).is_none() && deepest(&self.free, path).is_none()
+    }
+
     /// Whether a protected name leads to a path, or to something above it.
     pub(super) fn is_held(&self, path: &[u8]) -> bool {
         self.held.iter().any(|held| is_below(path, held.as_os_str().as_bytes()))

@@ -20,7 +20,7 @@ use super::group::Group;
 use super::outside::{Found, Outside};
 use super::reading::{Heard, Reading};
 use super::relay::{self, Relay};
-use super::{Ended, Repository, TIMED_OUT, start};
+use super::{Ended, Repository, TIMED_OUT, links, start};
 use crate::child::{self, Set};
 use crate::denial::{self, Denial, DenialKind};
 use crate::error::{SandboxError, Step};
@@ -340,12 +340,13 @@ impl Running {
         }
         sys::unblock(&self.mask);
         let (ended, _) = ended?;
+        let links = links::take(&mut self.denials, Path::new(&self.applied.workspace));
         let names = self.denials.iter().filter(|one| one.kind == DenialKind::Name);
         let refused = names.map(ToString::to_string).collect();
         let repositories =
             self.repositories.into_iter().map(|(_, repository)| repository).collect();
         let denials = self.denials;
-        Ok((Ended { refused, denials, repositories, ..ended }, remains))
+        Ok((Ended { refused, denials, repositories, links, ..ended }, remains))
     }
 
     /// How it ended, and whether nothing else was left inside.
@@ -453,7 +454,7 @@ impl Running {
         if denial.kind == DenialKind::Unseen && !there() {
             return;
         }
-        if denial::add(&mut self.denials, denial, MOST) {
+        if denial::add(&mut self.denials, denial, MOST) && denial.kind != DenialKind::Link {
             tell(denial);
         }
     }

@@ -157,7 +157,7 @@ pub(super) fn joined(root: &Path, name: &[u8]) -> PathBuf {
 
 /// The links on the way to a path, and the real path, of which the last parts may not be there. `None` where
 /// the links never end.
-fn trace(path: &Path) -> Option<(Vec<PathBuf>, PathBuf)> {
+pub(crate) fn trace(path: &Path) -> Option<(Vec<PathBuf>, PathBuf)> {
     let mut links = Vec::new();
     let mut real = PathBuf::from("/");
     let mut left: Vec<PathBuf> = parts(path).map(PathBuf::from).collect();

@@ -98,7 +98,7 @@ impl Record {
             "timed_out": ended.timed_out, "stuck": ended.stuck, "untold": ended.untold, "refused": ended.refused, "denials": ended.denials, "hosts": hosts,
             "repositories": ended.repositories.iter().map(|one| &one.path).collect::<Vec<_>>(),
             "repositories_count": ended.repositories.len(), "executing": executing,
-            "holding": holding,
+            "holding": holding, "links": ended.links,
         }))
     }
 
