@@ -32,11 +32,13 @@ inside() {
         --env GIT_COMMITTER_EMAIL -- bash -c "$@"
 }
 
-# Attacks of which none may work: a name and a command in each line, NAME | COMMAND. Gives those that did.
+# Attacks of which none may work: a name and a command in each line, NAME | COMMAND. Gives those that did, and those that
+# came to no end, of which nothing is known.
 attack() {
     local script
     script='while IFS="|" read -r name command; do
-        if timeout 20 bash -c "$command" >/dev/null 2>&1 </dev/null; then echo "through: $name"; fi
+        timeout 120 bash -c "$command" >/dev/null 2>&1 </dev/null
+        case $? in 0) echo "through: $name" ;; 124) echo "through or not, no end in 120 s: $name" ;; esac
     done; echo looked'
     # The runner and its options are the arguments; the list is the input.
     wardkeep run "$@" -- bash -c "$script" 2>>told
@@ -63,7 +65,7 @@ server.serve_forever()
 P
     SERVER=$!
     trap 'kill $SERVER 2>/dev/null; cd /; rm -rf "$W"' EXIT
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         [[ -s port ]] && break
         sleep 0.1
     done
@@ -144,11 +146,11 @@ check_reads() {
 check_proxy() {
     local told
     server
-    told=$(inside --allow "localhost:$PORT" -- "curl -sS -m 20 http://localhost:$PORT/" 2>&1)
+    told=$(inside --allow "localhost:$PORT" -- "curl -sS -m 90 http://localhost:$PORT/" 2>&1)
     [[ $told == there ]] || fail "not reached: $told"
-    told=$(inside --allow "localhost:$((PORT + 1))" -- "curl -s -m 20 http://localhost:$PORT/; curl -s --noproxy '*' -m 5 http://127.0.0.1:$PORT/" 2>/dev/null)
+    told=$(inside --allow "localhost:$((PORT + 1))" -- "curl -s -m 90 http://localhost:$PORT/; curl -s --noproxy '*' -m 30 http://127.0.0.1:$PORT/" 2>/dev/null)
     [[ $told != *there* ]] || fail 'reached although not allowed'
-    told=$(inside -- "curl -s -m 5 http://localhost:$PORT/; curl -s --noproxy '*' -m 5 http://127.0.0.1:$PORT/" 2>/dev/null)
+    told=$(inside -- "curl -s -m 30 http://localhost:$PORT/; curl -s --noproxy '*' -m 30 http://127.0.0.1:$PORT/" 2>/dev/null)
     [[ $told != *there* ]] || fail 'reached without a network'
 }
 
@@ -195,11 +197,15 @@ check_memory() {
 # What the control group is told of all processes together.
 check_group() {
     local group told
-    inside --processes 77 --cpus 0.5 -- 'sleep 4' 2>told &
-    sleep 2.5
+    inside --processes 77 --cpus 0.5 -- 'touch begun; for _ in $(seq 600); do [[ -e seen ]] && break; sleep 0.2; done' 2>told &
+    for _ in $(seq 300); do
+        [[ -e begun ]] && break
+        sleep 0.2
+    done
     group=$(find /sys/fs/cgroup -name 'wardkeep-run-*' -type d 2>/dev/null | head -n 1)
     [[ -n $group ]] && told=$(cat "$group"/pids.max "$group"/memory.max "$group"/cpu.max "$group"/memory.swap.max 2>&1 | tr '\n' ' ')
     [[ -n $group ]] && printf '%s ' "$(wc -l <"$group/cgroup.procs")" >count
+    touch seen
     wait
     [[ -n $group ]] || skip "no group: $(cut -c -80 told)"
     [[ $told == '77 '*' 50000 100000 0 ' && $told != *max* && $(cat count) -ge 2 ]] || fail "$told with $(cat count) processes"
@@ -212,14 +218,14 @@ check_killed() {
     before=$(wc -l </proc/mounts)
     wardkeep run -- bash -c 'exec -a wk-left-behind sleep 300' >told 2>&1 &
     runner=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         pgrep -f '^wk-left-behind' >/dev/null && break
         sleep 0.1
     done
     pgrep -f '^wk-left-behind' >/dev/null || fail "did not start: $(cat told)"
     kill -9 "$runner"
     wait "$runner" 2>/dev/null
-    for _ in $(seq 50); do
+    for _ in $(seq 300); do
         pgrep -f '^wk-left-behind' >/dev/null || break
         sleep 0.1
     done
@@ -237,7 +243,7 @@ check_killed() {
 # Nothing is started where a layer cannot be had, and what is said names it and tells what to do.
 check_refuses() {
     local told
-    told=$(timeout 60 wardkeep run -- touch started 2>&1)
+    told=$(timeout 240 wardkeep run -- touch started 2>&1)
     [[ $? == 125 && ! -e started ]] || fail "started: $told"
     [[ $told == *"layer \`$LAYER\` is not available"* && $told == *"$WHY"* && $told == *"--allow-degraded $LAYER"* ]] || fail "$told"
     head -n 1 <<<"$told"
@@ -256,12 +262,17 @@ check_refuses_all() {
     for layer in namespaces proc landlock seccomp names 'landlock seccomp names' 'namespaces proc landlock seccomp names'; do
         rm -f started
         # shellcheck disable=SC2046
-        told=$(timeout 60 wardkeep run $(printf -- '--allow-degraded %s ' $layer) -- touch started 2>&1)
+        told=$(timeout 240 wardkeep run $(printf -- '--allow-degraded %s ' $layer) -- touch started 2>&1)
         code=$?
         [[ $code == 125 && ! -e started ]] || fail "with --allow-degraded $layer: $code $told"
         [[ $told == *'too old'* && $told == *5.14* ]] || fail "it does not say what is wrong: $told"
         printf '%s: %s\n' "$layer" "$told" >>"${RESULTS:-/dev/null}"
     done
+}
+
+# Shared memory that another program of the user has, with a key.
+ipcmk_of() {
+    python3 -c 'import ctypes, sys; ctypes.CDLL(None).shmget(int(sys.argv[1]), 4096, 0o1600)' "$1"
 }
 
 # Landlock and the filter alone.
@@ -271,13 +282,19 @@ check_degraded() {
     rm -f "$HOME/beside/sock"
     git init -q .
     server
+    ipcmk_of 4711
     python3 -c 'import socket, time, os
 a = socket.socket(socket.AF_UNIX); a.bind("\0wk-abstract"); a.listen()
 b = socket.socket(socket.AF_UNIX); b.bind(os.environ["HOME"] + "/beside/sock"); b.listen()
 os.setsid()
-time.sleep(600)' &
+open("ready", "w")
+time.sleep(1800)' &
     victim=$!
-    sleep 1
+    for _ in $(seq 600); do
+        [[ -e ready ]] && break
+        sleep 0.1
+    done
+    chmod 644 "$HOME/beside/file" && touch -d 2020-02-02 "$HOME/beside/file"
     told=$(inside --allow-degraded namespaces -- 'echo hi >made && cat made && mkdir d && mv made d/x && git status -s >/dev/null && echo fine' 2>&1)
     [[ $told == *hi*fine* ]] || fail "does not work: $told"
     # Signals that programs send to what they have started.
@@ -313,6 +330,26 @@ tcp out by a first message|python3 -c 'import os, socket; s = socket.socket(); s
 tcp of many ways|python3 -c 'import os, socket; s = socket.socket(2, 1, 262); s.connect(("127.0.0.1", int(os.environ["PORT"])))'
 limits of another|python3 -c 'import os, resource; resource.prlimit(int(os.environ["VICTIM"]), resource.RLIMIT_CORE, (0, 0))'
 signals by a descriptor|python3 -c 'import fcntl, os; r, w = os.pipe(); fcntl.fcntl(r, fcntl.F_SETOWN, int(os.environ["VICTIM"]))'
+signals by a descriptor, to a group|python3 -c 'import fcntl, os; r, w = os.pipe(); fcntl.fcntl(r, fcntl.F_SETOWN, -int(os.environ["VICTIM"]))'
+signals by a descriptor, with a kind|python3 -c 'import fcntl, os, struct; r, w = os.pipe(); fcntl.fcntl(r, 15, struct.pack("ii", 1, int(os.environ["VICTIM"])))'
+signals by a socket|python3 -c 'import fcntl, os, socket, struct; a, b = socket.socketpair(); fcntl.ioctl(a, 0x8901, struct.pack("i", int(os.environ["VICTIM"])))'
+turns of another|python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, int(os.environ["VICTIM"]), 19)'
+processors of another|python3 -c 'import os; os.sched_setaffinity(int(os.environ["VICTIM"]), {0})'
+mode outside|chmod 666 $HOME/beside/file
+mode outside by a descriptor|python3 -c 'import os; os.fchmod(os.open("$HOME/beside/file", os.O_RDONLY), 0o666)'
+mode of a folder outside|chmod 777 $HOME/beside
+mode of the home|chmod 777 $HOME
+time outside|touch -c -d 2001-01-01 $HOME/beside/file
+owner outside|chown \$(id -u) $HOME/beside/file
+attribute outside|python3 -c 'import os; os.setxattr("$HOME/beside/file", "user.x", b"x")'
+mode of a protected name|chmod 777 .git/config
+shared memory of System V, a new one|python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).shmget(0, 4096, 0o1600) < 0)'
+shared memory of System V, of another|python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).shmget(4711, 4096, 0) < 0)'
+semaphores of System V|python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).semget(0, 1, 0o1600) < 0)'
+queue of System V|python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).msgget(0, 0o1600) < 0)'
+queue of POSIX|python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).mq_open(b"/wk-check", 0o102, 0o600, None) < 0)'
+tcp bind|python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0))'
+tcp out, version 6|python3 -c 'import socket; socket.socket(10, 1)'
 signal by a descriptor of a process|python3 -c 'import os, signal; signal.pidfd_send_signal(os.pidfd_open(int(os.environ["VICTIM"])), 0)'
 signal with words|python3 -c 'import ctypes, os, sys; sys.exit(ctypes.CDLL(None).sigqueue(int(os.environ["VICTIM"]), 0, 0) != 0)'
 signal to a group|kill -0 -- -\$VICTIM
@@ -326,6 +363,7 @@ E
     )
     kill "$victim" 2>/dev/null
     [[ $(cat "$HOME/beside/file" 2>/dev/null) == x ]] || told+=$'\nthrough: the file outside has changed'
+    [[ $(stat -c '%a %y' "$HOME/beside/file") == '644 2020-02-02'* ]] || told+=$'\nthrough: mode or time of the file outside have changed'
     none_through "$told"
 }
 
@@ -335,7 +373,7 @@ check_signals() {
     sleep 600 &
     victim=$!
     # shellcheck disable=SC2016
-    told=$(VICTIM=$victim timeout 60 wardkeep run --allow-degraded namespaces --env VICTIM -- bash -c 'kill -9 $VICTIM; kill -9 $PPID; kill -9 -1; sleep 1
+    told=$(VICTIM=$victim timeout 240 wardkeep run --allow-degraded namespaces --env VICTIM -- bash -c 'kill -9 $VICTIM; kill -9 $PPID; kill -9 -1; sleep 1
         echo EVIL >.envrc; echo x >plain; echo on' 2>&1)
     sleep 0.5
     [[ ! -e .envrc ]] || fail "a protected name was made: $told"

@@ -56,7 +56,7 @@ as() {
 check() {
     local told code begin=$SECONDS
     is_wanted "${3:-$2, as $1}" || return 0
-    told=$(timeout 300 bash -c "$(declare -f as); $(declare -p PASSED); as $1 bash $HERE/checks.sh $2" 2>&1 </dev/null)
+    told=$(timeout 1200 bash -c "$(declare -f as); $(declare -p PASSED); as $1 bash $HERE/checks.sh $2" 2>&1 </dev/null)
     code=$?
     printf '%s\n== %s as %s: %s after %s s\n%s\n' '' "$2" "$1" "$code" $((SECONDS - begin)) "$told" >>results/details
     judge "${3:-$2, as $1}" "$code" "$(tail -n 1 <<<"$told")"
@@ -94,25 +94,29 @@ check login scope 'a share by systemd-run --user --scope, as login'
 
 # --- the project's own attacks ----------------------------------------------------------------
 
-# suite WHO AS : the tests of crates/sandbox; what they skip is in results/skipped.
+# suite WHO AS : the tests of crates/sandbox, a line for each module; what they skip is in results/skipped.
 suite() {
-    local told code
-    is_wanted "$2" || return 0
+    local told code module row
     [[ -x $HERE/suite ]] || {
-        note "$2" skipped 'needs --tests FILE'
+        if is_wanted "$2"; then note "$2" skipped 'needs --tests FILE'; fi
         return
     }
     cp -r manifest/. / 2>/dev/null
-    told=$(as "$1" env WARDKEEP_SKIP_LOG=/tmp/skipped-"$1" timeout 1500 "$HERE/suite" --test-threads 2 2>&1 </dev/null)
-    code=$?
-    printf '\n== suite as %s\n%s\n' "$1" "$told" >>results/details
-    sort -u /tmp/skipped-"$1" >>results/skipped 2>/dev/null
-    rm -f /tmp/skipped-"$1"
-    if ((code == 0)); then
-        note "$2" ok "$(grep '^test result' <<<"$told" | tail -n 1)"
-    else
-        note "$2" FAILED "$(grep -E '^test .*FAILED' <<<"$told" | sed 's/^test //; s/ \.\.\. FAILED//' | tr '\n' ' ')"
-    fi
+    for module in $("$HERE/suite" --list 2>/dev/null | sed -n 's/^\([a-z]*\)::.*: test$/\1/p' | sort -u); do
+        row="$2: $module"
+        is_wanted "$row" || continue
+        told=$(as "$1" env WARDKEEP_SKIP_LOG=/tmp/skipped-"$1" timeout 1500 "$HERE/suite" --test-threads 2 "$module::" 2>&1 </dev/null)
+        code=$?
+        printf '\n== %s\n%s\n' "$row" "$told" >>results/details
+        sort -u /tmp/skipped-"$1" >>results/skipped 2>/dev/null
+        rm -f /tmp/skipped-"$1"
+        if ((code == 0)); then
+            note "$row" ok "$(grep '^test result' <<<"$told" | tail -n 1)"
+        else
+            note "$row" FAILED "$code: $(grep -E '^test .*FAILED' <<<"$told" | sed 's/^test //; s/ \.\.\. FAILED//' | tr '\n' ' ')$(
+                grep -A 2 'panicked at' <<<"$told" | tr '\n' ' ' | cut -c -400)"
+        fi
+    done
 }
 
 if [[ -f suite ]]; then chmod 755 suite; fi
