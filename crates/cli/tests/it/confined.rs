@@ -216,7 +216,7 @@ fn a_run_that_learns_proposes_what_was_not_shown_and_no_secrets() {
     let ran = scene.wardkeep(&["run", "--no-daemon", "--learn", "--", "sh", "-c", &script]);
     let table = format!("--read {}/data/deep/table.csv", home.display());
     assert!(ran.code == 0 && ran.stderr.contains(&table), "{ran:?}");
-    assert!(ran.stderr.contains("not proposed because it holds secrets"), "{ran:?}");
+    assert!(ran.stderr.contains("not proposed because it may hold secrets"), "{ran:?}");
     assert!(!ran.stderr.contains(&format!("--read {}/.ssh", home.display())), "{ran:?}");
     // The confinement was in force all the while.
     let told = |what: &str| ran.stdout.contains(what);
@@ -834,15 +834,14 @@ fn a_file_that_is_not_shown_is_asked_about() {
 #[test]
 fn links_that_lead_out_of_the_workspace_are_told() {
     let Some(scene) = Scene::new() else { return };
-    let home = scene.at("home");
-    fs::write(home.join(".bashrc"), "mine\n").unwrap();
-    let script = format!(
-        "ln -s {0}/.bashrc build.log; ln -s {0}/.ssh keys; ln -s ../../home/.bashrc src/deep; ln -s / all; \
-         ln -s all{0}/.bashrc by-all; ln -s {0}/.bashrc gone; rm gone; \
-         ln -s build.log inside; ln -s /usr/bin/env env; ln -s /tmp/x scratch; ln -s {0}/.cargo/bin/cargo cargo",
-        home.display()
-    );
-    let ran = scene.shell(&script);
+    if !rustix::process::geteuid().is_root() {
+        return skip("root, who may write anywhere", "links_that_lead_out");
+    }
+    // Neither below `/tmp` nor `/var/tmp`, which are others inside; nothing is made there.
+    let script = "ln -s /mnt/h/.bashrc build.log; ln -s /srv keys; ln -s ../../../../../../../../../../mnt/h/.bashrc src/deep; ln -s / all; \
+         ln -s all/mnt/h by-all; ln -s /mnt/h gone; rm gone; \
+         ln -s build.log inside; ln -s /usr/bin/env env; ln -s /tmp/x scratch; ln -s /mnt/h/.cargo/bin/cargo cargo";
+    let ran = scene.shell(script);
     assert_eq!(ran.code, 0, "{ran:?}");
     let told = ran.stderr.lines().filter(|line| line.contains("leads out"));
     let told: Vec<&str> = told.collect();
@@ -852,7 +851,9 @@ fn links_that_lead_out_of_the_workspace_are_told() {
     }
     // `inside` leads out, too, by one that does.
     assert!(told.len() <= 6 && !ran.stderr.contains("gone"), "{ran:?}");
-    assert!(!told.iter().any(|line| line.contains("env") || line.contains("cargo")), "{ran:?}");
+    let is = |line: &&str, name: &str| line.contains(&format!("/work/{name} to "));
+    let others = ["env", "scratch", "cargo"];
+    assert!(!told.iter().any(|line| others.iter().any(|name| is(line, name))), "{ran:?}");
     let log = scene.wardkeep(&["log", "--json"]);
-    assert!(log.stdout.contains("\"links\":[") || log.stdout.contains("links"), "{log:?}");
+    assert!(log.stdout.contains("\"links\":[{"), "{log:?}");
 }

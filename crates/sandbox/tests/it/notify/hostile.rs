@@ -8,6 +8,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use wardkeep_sandbox::DenialKind;
+
 use super::{Lab, all_paths};
 
 const PART: &str = "WARDKEEP_HOSTILE";
@@ -94,9 +96,10 @@ fn race(part: &str) {
         .into_iter()
         .find(|path| path.to_str().is_some_and(|path| path.contains(".github/workflows")));
     assert_eq!(evil, None);
+    // Of links that lead out it is only told that they were made.
+    let mut refusals = ran.refusals.iter().filter(|one| one.kind != DenialKind::Link);
     assert!(
-        ran.refusals
-            .iter()
+        refusals
             .all(|one| one.path.ends_with(".github/workflows") || one.path.ends_with(".github"))
     );
     println!("{part}: {} calls, {} refused", ran.summary.calls, ran.summary.refused);
