@@ -11,6 +11,7 @@ touch "$RESULTS" && chmod 666 "$RESULTS"
 uname -r >results/kernel
 
 note() {
+    is_wanted "$1" || return 0
     printf '%s\t%s\t%s\n' "$1" "$2" "$(tr '\t\n' '  ' <<<"$3" | cut -c -600)" | tee -a results/table
     printf '%s: %s\n' "$2" "$1" >/dev/ttyS0
 }

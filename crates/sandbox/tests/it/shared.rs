@@ -83,6 +83,12 @@ fn on_memory() -> Vec<(&'static str, String)> {
     all.into_iter().map(|(name, code)| (name, python(&code))).collect()
 }
 
+fn kernel() -> (u32, u32) {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map_while(|one| one.parse().ok());
+    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+}
+
 /// What changes files outside, or protected ones, in other ways than by what is in them.
 fn on_files() -> Vec<(&'static str, String)> {
     let (mode, owner, times) = (libc::SYS_fchmodat2, libc::SYS_fchownat, libc::SYS_utimensat);
@@ -121,12 +127,17 @@ fn on_files() -> Vec<(&'static str, String)> {
     .into_iter()
     .map(|(name, code)| (name, code.to_owned()))
     .collect();
+    // Older kernels do not know that call.
+    if kernel() >= (6, 6) {
+        all.extend([
+            (
+                "a mode by an empty path",
+                format!("call({mode}, os.open(F, os.O_PATH), b\"\", 0o666, 0x1000)"),
+            ),
+            ("a mode without links", format!("call({mode}, -100, F.encode(), 0o666, 0x100)")),
+        ]);
+    }
     all.extend([
-        (
-            "a mode by an empty path",
-            format!("call({mode}, os.open(F, os.O_PATH), b\"\", 0o666, 0x1000)"),
-        ),
-        ("a mode without links", format!("call({mode}, -100, F.encode(), 0o666, 0x100)")),
         (
             "an owner by an empty path",
             format!("call({owner}, os.open(F, os.O_PATH), b\"\", os.getuid(), -1, 0x1000)"),
