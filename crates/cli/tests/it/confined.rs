@@ -851,7 +851,9 @@ fn links_that_lead_out_of_the_workspace_are_told() {
     }
     // `inside` leads out, too, by one that does.
     assert!(told.len() <= 6 && !ran.stderr.contains("gone"), "{ran:?}");
-    let is = |line: &&str, name: &str| line.contains(&format!("/work/{name} to "));
+    let is = |line: &&str, name: &str| {
+        line.contains(&format!("{} to ", scene.at("work").join(name).display()))
+    };
     let others = ["env", "scratch", "cargo"];
     assert!(!told.iter().any(|line| others.iter().any(|name| is(line, name))), "{ran:?}");
     let log = scene.wardkeep(&["log", "--json"]);
